@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import scipy.special as special
 
-from catena import lax
+from catena import device_put, lax
 from catena.core import dtypes
 from catena.lax.arithmetic import add_any_p
 
@@ -187,6 +187,7 @@ case(
     ALL,
     lambda x, y: (x, y),
 )
+case("device_put", lambda x, y: device_put((x, y)), several((-2, 2), (-2, 2)), ALL, lambda x, y: (x, y))
 case(
     "reduce_precision",
     lambda x: lax.reduce_precision(x, 5, 3),

@@ -169,6 +169,8 @@ case(
 # ---- windows
 
 WINDOW = ((2, 2), (1, 2), ((1, 0), (0, 1)))
+SCATTERED = {"window_dimensions": (2, 2), "window_strides": (1, 1), "padding": ((1, 0), (0, 0)),
+             "select_consts": (), "scatter_consts": ()}  # fmt: skip
 for _name, _fun, _start, _types in (
     ("reduce_window_sum", lax.add, 0, REAL_FLOATS + COMPLEX + ("int32",)),
     ("reduce_window_max", lax.max, -np.inf, REAL_FLOATS),
@@ -190,6 +192,22 @@ case(
     REAL,
     None,
     ulps=16,
+)
+
+
+def select_and_scatter(x):
+    scalar = np.zeros((), x.dtype)
+    select, scatter = (catena.make_jaxpr(f)(scalar, scalar).jaxpr for f in (lax.ne, lax.max))
+    return lax.select_and_scatter_p.bind(x, x[:, :3], scalar, select_jaxpr=select, scatter_jaxpr=scatter, **SCATTERED)
+
+
+case(
+    "select_and_scatter",
+    select_and_scatter,
+    spaced(),
+    ("float32",),
+    None,
+    order=0,
 )
 case(
     "select_and_gather_add",

@@ -1,11 +1,13 @@
 """Reductions over windows and the derivative of pooling."""
 
+import functools
 import itertools
 
 import numpy as np
 import pytest
 
 import catena
+import catena.numpy as jnp
 from catena import lax
 from checkers import check_primitive, raises
 
@@ -112,6 +114,49 @@ def test_dtypes(dtype):
     x = (np.arange(8) % 3).astype(catena.numpy.dtype(dtype))
     identity = lax.reduce_window(x, x[:1][0] * 0 + np.asarray(False if dtype == "bool" else 0, x.dtype), lax.max, (2,))
     assert identity.dtype == x.dtype and identity.tolist() == np.maximum(x[1:], x[:-1]).tolist()
+
+
+# ---- select_and_scatter
+
+SELECTED = [[3.0, 1.0, 2.0], [0.0, 5.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]]
+
+
+def scalar_jaxpr(function):
+    return catena.make_jaxpr(function)(jnp.float32(1), jnp.float32(1)).jaxpr
+
+
+def test_select_and_scatter():
+    """The source of a window goes to the element that is selected, by any function, in the order of the windows."""
+    x, source = map(jnp.array, SELECTED)
+
+    def scattered(x, source, padding=((0, 0), (0, 0))):
+        return lax.select_and_scatter_p.bind(
+            x, source, jnp.float32(10.0), window_dimensions=(1, 2), window_strides=(1, 1), padding=padding,
+            select_jaxpr=scalar_jaxpr(lambda a, b: a >= b), select_consts=(),
+            scatter_jaxpr=scalar_jaxpr(lambda total, y: total * y + y), scatter_consts=(),
+        )  # fmt: skip
+
+    want = np.array([[11.0, 10.0, 22.0], [10.0, 136.0, 10.0]], np.float32)
+    turned = np.array([[10.0, 24.0, 10.0], [33.0, 10.0, 44.0]], np.float32)
+    for call in (scattered, catena.jit(scattered)):
+        np.testing.assert_array_equal(call(x, source), want)
+        np.testing.assert_array_equal(call(-x, source), turned)
+        both = catena.vmap(call)(jnp.stack([x, -x]), jnp.stack([source, source]))
+        np.testing.assert_array_equal(both, np.stack([want, turned]))
+    edges = functools.partial(scattered, padding=((0, 0), (1, 1)))  # windows of one element, and of one behind the end
+    wide = jnp.ones((2, 4))
+    np.testing.assert_array_equal(edges(x, wide), catena.jit(edges)(x, wide))
+    np.testing.assert_array_equal(edges(x, wide), [[12.0, 10.0, 12.0], [11.0, 12.0, 11.0]])
+
+
+def test_select_and_scatter_refuses():
+    x, source = map(jnp.array, SELECTED)
+    for args, message in (((x, source[:1], jnp.float32(0)), "shape of the windows"), ((x, source, source), "scalar")):
+        with pytest.raises(TypeError, match=message):
+            lax.select_and_scatter_p.bind(
+                *args, window_dimensions=(1, 2), window_strides=(1, 1), padding=((0, 0), (0, 0)), scatter_consts=(),
+                select_jaxpr=scalar_jaxpr(lax.ge), select_consts=(), scatter_jaxpr=scalar_jaxpr(lax.add),
+            )  # fmt: skip
 
 
 # ---- select_and_gather_add, select_and_scatter_add

@@ -240,6 +240,22 @@ def test_uncommitted_arrays_are_computed_on_at_the_default_device():
 # ---- putting
 
 
+def test_device_put_of_traced_values():
+    """It leaves an equation, which puts values where they are asked for when it is evaluated."""
+    put = lambda x: jax.device_put(x * 2, D[2])  # noqa: E731
+    (product, moved) = jax.make_jaxpr(put)(U).eqns
+    assert moved.primitive.name == "device_put" and moved.params["devices"] == (D[2],)
+    assert where(jax.lax.device_put_p.bind(U, **moved.params)) == [TWO]
+    for function in (put, jax.vmap(put), lambda x: jax.jvp(put, (x,), (x,))[1], lambda x: jax.vjp(put, x)[0]):
+        assert where(function(U)) == [TWO]
+        np.testing.assert_array_equal(function(U), 2 * np.asarray(U))
+    back = jax.vjp(lambda x: jax.device_put(x * 2, D[2], src=D[1]), U)[1](jax.device_put(U, D[2]))
+    np.testing.assert_array_equal(back[0], 2 * np.asarray(U))
+    mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    rows = jax.vmap(lambda x: jax.device_put(x, jax.NamedSharding(mesh, jax.P("i"))), 1, 1)(jnp.ones((4, 3)))
+    assert rows.sharding.spec == jax.P("i", None)
+
+
 def test_device_put():
     assert where(jax.device_put({"a": U, "b": U}, {"a": D[1], "b": D[2]})) == [([1], True), TWO]
     assert where(jax.device_put((X1, X2), (None, D[3]))) == [([1], True), ([3], True)]

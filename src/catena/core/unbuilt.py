@@ -36,8 +36,7 @@ _NO_GPU = "JAX compiles it for GPUs only"
 _NO_CALL_FRAME = "it serves handlers that read XLA's call frame, and C functions are called directly here"
 WITHOUT_MEANING = {
     "catena": dict.fromkeys(("auto_pcast", "remove_size_one_mesh_axis_from_type"), _NO_SWITCH),
-    "catena.lax": dict.fromkeys(("device_put_p", "select_and_scatter_p"), _NO_PRIMITIVE)
-    | dict.fromkeys(("precv", "psend"), _NO_GPU),
+    "catena.lax": dict.fromkeys(("precv", "psend"), _NO_GPU),
     "catena.experimental": {
         "profiler": "it reads profiles of XLA's programs, for XLA to compile by",
         "transfer": _NO_SERVER,
@@ -53,7 +52,7 @@ WITHOUT_MEANING = {
         "ifrt_programs": _NO_XLA,
         "xla": _NO_XLA,
     },
-    "catena.extend.core.primitives": dict.fromkeys(("device_put_p", "empty2_p", "select_and_scatter_p"), _NO_PRIMITIVE),
+    "catena.extend.core.primitives": {"empty2_p": _NO_PRIMITIVE},
     "catena.extend.lowering": dict.fromkeys(("upstream_dialects",), _NO_REGISTRY),
     "catena.extend.backend": dict.fromkeys(("get_compile_options", "ifrt_proxy", "register_backend_factory"), _NO_XLA),
     "catena.profiler": dict.fromkeys(

@@ -21,12 +21,12 @@ from catena.core.source import user_source
 # Operations whose results hold no NaN or infinity that an operand does not hold: they move, select, compare or name.
 MOVING = frozenset(
     """abs add_jaxvals approx_top_k argmax argmin bitcast_convert_type broadcast_in_dim clamp complex concatenate conj
-    convert_element_type copy dynamic_slice dynamic_update_slice gather get imag iota layout_constraint max min name neg
-    optimization_barrier order_statistics pad pbroadcast pvary random_bits random_wrap random_unwrap real
+    convert_element_type copy device_put dynamic_slice dynamic_update_slice gather get imag iota layout_constraint max
+    min name neg optimization_barrier order_statistics pad pbroadcast pvary random_bits random_wrap random_unwrap real
     reduce_max reduce_min reduce_precision reduce_window_max reduce_window_min reshape reshard rev round scatter
     scatter-max scatter-min select_and_gather_add select_n sharding_constraint sign slice sort split squeeze stack
-    stack_add stack_empty stack_read stack_write stop_gradient swap tile top_k transpose unstack floor ceil
-    rng_uniform multiply_add""".split()
+    stack_add stack_empty stack_read stack_write stop_gradient swap tile top_k transpose unstack floor ceil rng_uniform
+    multiply_add""".split()
 )
 # Elementwise operations of reals that are a number, or infinite, wherever their operands are numbers.
 NEVER_NAN = frozenset(

@@ -364,4 +364,6 @@ from catena.lax.windows import reduce_window_min_p as reduce_window_min_p
 from catena.lax.windows import reduce_window_p as reduce_window_p
 from catena.lax.windows import reduce_window_sum_p as reduce_window_sum_p
 from catena.lax.windows import select_and_gather_add_p as select_and_gather_add_p
+from catena.lax.selection import select_and_scatter_p as select_and_scatter_p
 from catena.lax.windows import select_and_scatter_add_p as select_and_scatter_add_p
+from catena.transform.placement import device_put_p as device_put_p

@@ -1,4 +1,4 @@
-"""A scatter that applies a function to the elements it addresses."""
+"""A scatter by any function of the elements it addresses and of what is scattered."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ from catena.lax.windowed import (
 from catena.transform.batch import Axis, batch_flat, batch_jaxpr
 
 # ------------------------------------------------------------------------------------------------------------
-# scatter-apply: a function applied to the elements that are addressed, once for every index that addresses
-# them. It has the signature of the other scatters; of the updates only the shape is used.
+# scatter-apply: a function applied to the elements that are addressed and to the updates, once for every index that
+# addresses them, in order. It has the signature of the other scatters; `scatter_apply` takes the updates' shape only.
 
 
 def _apply_evaluate(operand, indices, updates, *, dimension_numbers, mode, update_jaxpr, **params):
     """One round for each time that the most often addressed element is addressed."""
     operand, indices, updates = arrays = [as_array(x) for x in (operand, indices, updates)]
-    given = {"dimension_numbers": dimension_numbers, "mode": mode, "update_jaxpr": update_jaxpr, **params}
-    abstract_eval(scatter_apply_p, tuple([x.aval for x in arrays]), given)  # raises what is to be raised
+    said = {"dimension_numbers": dimension_numbers, "mode": mode, "update_jaxpr": update_jaxpr, **params}
+    abstract_eval(scatter_apply_p, tuple([x.aval for x in arrays]), said)  # raises what is to be raised
     values = operand._value, indices._value, updates._value
     written = Written(*values, dimension_numbers, mode)
-    table, rows, _ = written.flat()
+    table, rows, given = written.flat()
     by_row = np.argsort(rows, kind="stable")
-    rows = rows[by_row]
+    rows, given = rows[by_row], given[by_row]
     is_first = np.append(True, rows[1:] != rows[:-1])[: rows.size]
     first = np.flatnonzero(is_first)
     occurrence = np.arange(rows.size) - first[np.cumsum(is_first) - 1] if rows.size else rows
     for k in range(int(occurrence.max(initial=-1)) + 1):
-        at = rows[occurrence == k]
-        table[at] = _apply_to_all(update_jaxpr, table[at])
+        now = occurrence == k
+        table[rows[now]] = _apply_to_all(update_jaxpr, table[rows[now]], given[now])
     return make_array(written.out, operand.weak_type)
 
 
-def _apply_to_all(closed: ClosedJaxpr, values: np.ndarray) -> np.ndarray:
-    """A jaxpr from two scalars to one, for every element of ``values`` in the place of the first."""
-    vectorised, _ = batch_jaxpr(closed, Axis(None, values.size), (True, False), True)
-    unused = make_array(np.zeros((), values.dtype))
-    (out,) = eval_jaxpr(vectorised.jaxpr, vectorised.consts, make_array(values.reshape(-1)), unused)
+def _apply_to_all(closed: ClosedJaxpr, values: np.ndarray, updates: np.ndarray) -> np.ndarray:
+    """A jaxpr from two scalars to one, elementwise."""
+    vectorised, _ = batch_jaxpr(closed, Axis(None, values.size), (True, True), True)
+    flat = [make_array(x.reshape(-1)) for x in (values, updates)]
+    (out,) = eval_jaxpr(vectorised.jaxpr, vectorised.consts, *flat)
     return out._value.reshape(values.shape)
 
 

@@ -73,7 +73,7 @@ def _zero(dtype):
     return 0
 
 
-def _result_shape(name, operand, params) -> tuple:
+def result_shape(name, operand, params) -> tuple:
     check_windows(name, operand.shape, **params)
     return reduce_window_shape_tuple(operand.shape, **params)
 
@@ -128,7 +128,7 @@ def _reduce_by_doubling(ufunc, x, window: int, dilation: int):
 def _monoid(name: str, ufunc, identity, admitted, jvp, transpose) -> Primitive:
     def abstract(operand, **params):
         check_admitted(name, operand, admitted)
-        return operand.update(shape=_result_shape(name, operand, params))
+        return operand.update(shape=result_shape(name, operand, params))
 
     def batch(axis, args, dims, **params):
         return primitive.bind(move_axis(args[0], dims[0], 0), **_with_batch(params)), 0
@@ -258,7 +258,7 @@ def _check_selection(name: str, a, b, params):
 
 def _gather_add_abstract(tangents, operand, *, select_prim, **params):
     _check_selection("select_and_gather_add", tangents, operand, params)
-    return tangents.update(shape=_result_shape("select_and_gather_add", operand, params))
+    return tangents.update(shape=result_shape("select_and_gather_add", operand, params))
 
 
 def _gather_add_evaluate(tangents, operand, *, select_prim, padding, base_dilation, **params):
@@ -349,7 +349,7 @@ def _undilated(params) -> dict:
 
 def _scatter_add_abstract(source, operand, *, select_prim, **params):
     check_admitted("select_and_scatter_add", operand, ORDERED)
-    expected = _result_shape("select_and_scatter_add", operand, _undilated(params))
+    expected = result_shape("select_and_scatter_add", operand, _undilated(params))
     if source.shape != expected:
         raise TypeError(
             f"select_and_scatter_add requires a source of the shape of the windows, {expected}, got {source.shape}"
@@ -407,7 +407,7 @@ def _general_abstract(*args, jaxpr, **params):
                 f"{[i.shape for i in inits]}."
             )
     check_same_shapes(operands)
-    shape = _result_shape("reduce_window", operands[0], params)
+    shape = result_shape("reduce_window", operands[0], params)
     return [ShapedArray(shape, x.dtype) for x in operands]
 
 

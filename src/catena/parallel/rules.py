@@ -327,7 +327,7 @@ RULES = {
         "select_n sharding_constraint stop_gradient".split(),
         elementwise,
     ),
-    **dict.fromkeys("optimization_barrier psum psum_invariant pmax pmin ppermute pvary".split(), together),
+    **dict.fromkeys("device_put optimization_barrier psum psum_invariant pmax pmin ppermute pvary".split(), together),
     # structure
     "transpose": axes_to(transpose),
     "broadcast_in_dim": broadcast_in_dim,
@@ -366,6 +366,7 @@ RULES = {
     **dict.fromkeys(
         [f"reduce_window{kind}" for kind in ("", "_sum", "_max", "_min")] + ["select_and_gather_add"], windows
     ),
+    "select_and_scatter": COUPLED,
     "select_and_scatter_add": COUPLED,
     "fft": axes_to(fft),
     # products

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from catena.core import device as devices
 from catena.core import dtypes
 from catena.core.array import Array, as_array, live, typed_array
+from catena.core.aval import ShapedArray
 from catena.core.context import context
 from catena.core.device import ARRAYS
 from catena.core.errors import how_to_register
@@ -16,15 +18,17 @@ from catena.core.evaluate import abstract_cache
 from catena.core.formats import Layout, laid_out
 from catena.core.job import job
 from catena.core.lazy import LazyModule
+from catena.core.named_sharding import NamedSharding
 from catena.core.placed import place, spans_processes, where
 from catena.core.placement import Placement, default_placement
+from catena.core.primitive import Primitive
 from catena.core.struct import ShapeDtypeStruct, type_of_struct
 from catena.core.targets import check_layout, in_memory, layout_of, target_placement
 from catena.core.token import Token
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.tree_errors import broadcast_prefix, flatten_axes
-from catena.core.zeros import get_aval
+from catena.core.zeros import Zero, get_aval
 from catena.transform import canonical
 from catena.transform.memo import all_caches
 
@@ -52,11 +56,18 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     """
     leaves, tree = tree_flatten(x)
     asked = flatten_axes("device_put device", tree, device) if leaves else []
-    targets = [target_placement(in_memory(x, d)) for x, d in zip(leaves, asked, strict=True)]
-    target_placement(src)
     donated = broadcast_prefix(donate, x) if leaves else []
     if may_alias and any(donated):
         raise ValueError("may_alias and donate cannot be True at the same time.")
+    target_placement(src)
+    outs = put_all(leaves, asked, may_alias, donated)
+    outs = traced(outs, asked, src, donated, may_alias)
+    return tree_unflatten(tree, outs)
+
+
+def put_all(leaves, asked, may_alias, donated) -> list:
+    """Values on devices; those that are traced stay what they are."""
+    targets = [target_placement(in_memory(x, d)) for x, d in zip(leaves, asked, strict=True)]
     compared: list = []
     outs = [put(leaf, d, may_alias, compared) for leaf, d in zip(leaves, targets, strict=True)]
     if compared:
@@ -65,7 +76,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     for leaf, out, give in zip(leaves, outs, donated, strict=True):
         if give and type(leaf) in ARRAYS and out is not leaf:
             leaf.delete()
-    return tree_unflatten(tree, outs)
+    return outs
 
 
 def put(x, placement: Placement | None, may_alias, compared: list):
@@ -93,6 +104,97 @@ def put(x, placement: Placement | None, may_alias, compared: list):
         return place(array, placement)
     value = live(array).copy() if array is x and may_alias is False else live(array)
     return place(typed_array(value, array.aval), placement)
+
+
+# ---- the same of traced values: an equation, which says where they are to be when it is evaluated
+
+
+class ArrayCopySemantics(enum.Enum):
+    """Whether the result of ``device_put_p`` shares memory with its operand: where it may, never, or takes it."""
+
+    REUSE_INPUT = 0
+    ALWAYS_COPY = 1
+    DONATE_INPUT = 2
+
+
+def traced(values, asked, src, donated, may_alias) -> list:
+    """Values of which those that are traced are put where they are asked for, by one equation."""
+    at = [i for i, x in enumerate(values) if isinstance(x, Tracer) and isinstance(x.aval, ShapedArray)]
+    if not at:
+        return values
+    kinds = [
+        ArrayCopySemantics.DONATE_INPUT
+        if donated[i]
+        else ArrayCopySemantics.ALWAYS_COPY
+        if may_alias is False
+        else ArrayCopySemantics.REUSE_INPUT
+        for i in at
+    ]
+    outs = device_put_p.bind(
+        *[values[i] for i in at],
+        devices=tuple([asked[i] for i in at]),
+        srcs=(src,) * len(at),
+        copy_semantics=tuple(kinds),
+    )
+    found = dict(zip(at, outs, strict=True))
+    return [found.get(i, x) for i, x in enumerate(values)]
+
+
+def _evaluate(*arrays, devices, srcs, copy_semantics):
+    """Each where it is asked for. Memory is taken from nobody: programs may use operands again."""
+    return [
+        put_all([x], [device], False if copy is ArrayCopySemantics.ALWAYS_COPY else None, [False])[0]
+        for x, device, copy in zip(arrays, devices, copy_semantics, strict=True)
+    ]
+
+
+def _some(chosen, params) -> dict:
+    """The parameters of some of the operands."""
+    return {name: tuple([v for v, keep in zip(values, chosen, strict=True) if keep]) for name, values in params.items()}
+
+
+def _jvp(primals, tangents, **params):
+    outs = device_put_p.bind(*primals, **params)
+    given = [type(t) is not Zero for t in tangents]
+    moved = iter(device_put_p.bind(*[t for t in tangents if type(t) is not Zero], **_some(given, params)))
+    return outs, [next(moved) if put else t for t, put in zip(tangents, given, strict=True)]
+
+
+def _transpose(cts, *operands, devices, srcs, copy_semantics):
+    """Cotangents go back to where the operands were, as far as that is said."""
+    given = [type(ct) is not Zero for ct in cts]
+    back = {"devices": srcs, "srcs": devices, "copy_semantics": (ArrayCopySemantics.ALWAYS_COPY,) * len(srcs)}
+    moved = iter(device_put_p.bind(*[ct for ct in cts if type(ct) is not Zero], **_some(given, back)))
+    return [next(moved) if put else ct for ct, put in zip(cts, given, strict=True)]
+
+
+def _batch(axis, args, dims, *, devices, **params):
+    """The axis of the examples is not split."""
+    dims, ranks = list(dims), [get_aval(x).ndim for x in args]
+    devices = tuple([with_whole_axis(*found) for found in zip(devices, dims, ranks, strict=True)])
+    return device_put_p.bind(*args, devices=devices, **params), dims
+
+
+def with_whole_axis(device, dim: int | None, ndim: int):
+    """A place for arrays with so many axes, of which one is new and lies whole."""
+    if dim is None or not isinstance(device, NamedSharding):
+        return device
+    parts = (*device.spec, *(None,) * (ndim - 1 - len(device.spec)))
+    return device.update(spec=device.spec.update(partitions=(*parts[:dim], None, *parts[dim:])))
+
+
+device_put_p = Primitive(
+    "device_put",
+    multiple_results=True,
+    takes_arrays=True,
+    places_results=True,
+    abstract=lambda *avals, devices, srcs, copy_semantics: list(avals),
+    evaluate=_evaluate,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    lower=lambda b, *operands, **params: list(operands),
+)
 
 
 def lying(x: Array, layout: Layout) -> Array:

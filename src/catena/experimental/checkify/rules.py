@@ -41,7 +41,8 @@ for _primitive in (
     broadcast_in_dim_p, convert_element_type_p, reshape_p, slice_p, squeeze_p, stop_gradient_p, transpose_p, name_p,
     stack_add_p, stack_empty_p, stack_read_p, stack_write_p, order_statistics_p,
     lax.abs_p, lax.bitcast_convert_type_p, lax.ceil_p, lax.clamp_p, lax.complex_p, lax.concatenate_p, lax.conj_p,
-    lax.copy_p, lax.floor_p, lax.imag_p, lax.max_p, lax.min_p, lax.neg_p, lax.nextafter_p, lax.optimization_barrier_p,
+    lax.copy_p, lax.device_put_p, lax.floor_p, lax.imag_p, lax.max_p, lax.min_p, lax.neg_p, lax.nextafter_p,
+    lax.optimization_barrier_p,
     lax.real_p, lax.reduce_max_p, lax.reduce_min_p, lax.reduce_precision_p, lax.rev_p, lax.round_p, lax.select_n_p,
     lax.sign_p, lax.sort_p, lax.split_p, lax.top_k_p, lax.approx_top_k_p, lax.tile_p,
 ):  # fmt: skip

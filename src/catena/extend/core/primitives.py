@@ -44,6 +44,7 @@ from catena.lax import cummax_p as cummax_p
 from catena.lax import cummin_p as cummin_p
 from catena.lax import cumprod_p as cumprod_p
 from catena.lax import cumsum_p as cumsum_p
+from catena.lax import device_put_p as device_put_p
 from catena.lax import digamma_p as digamma_p
 from catena.lax import div_p as div_p
 from catena.lax import dot_general_p as dot_general_p
@@ -120,6 +121,7 @@ from catena.lax import scatter_mul_p as scatter_mul_p
 from catena.lax import scatter_p as scatter_p
 from catena.lax import select_and_gather_add_p as select_and_gather_add_p
 from catena.lax import select_and_scatter_add_p as select_and_scatter_add_p
+from catena.lax import select_and_scatter_p as select_and_scatter_p
 from catena.lax import select_n_p as select_n_p
 from catena.lax import shift_left_p as shift_left_p
 from catena.lax import shift_right_arithmetic_p as shift_right_arithmetic_p
