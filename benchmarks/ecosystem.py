@@ -4,11 +4,14 @@
     python benchmarks/ecosystem.py --only optax
     python benchmarks/ecosystem.py --tests        # the tests that they carry, on both
     python benchmarks/ecosystem.py --only no-library --write    # docs/ecosystem.md, from what was found last of each
-    python benchmarks/ecosystem.py --only optax --files losses    # some of these alone
+    python benchmarks/ecosystem.py --tests --only optax --files losses    # some of these alone
+    python benchmarks/ecosystem.py --tests --only distrax --left    # those that were not run to their end yet
+    python benchmarks/ecosystem.py --tests --only numpyro --share 2/24    # every 24th, from the second on
 
 `make clients` calls this. It makes two environments under ``build/clients``: one with JAX, one without. Both get the
 same wheels, without what these say that they need, and that by name below. The examples are in ``clients/``, one or
 two for a library; each returns a step and its state, so that the first result, a step and the memory can be measured.
+What is found is kept in ``ecosystem.json``, from which ``ecosystem_page.py`` writes the page.
 """
 
 import argparse
@@ -21,10 +24,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from ecosystem_tests import TESTS, compare, folder_of
+from ecosystem_page import cells, counted, page, reasons
+from ecosystem_tests import TESTS, compare, folder_of, names_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "build" / "clients"
+KEPT = ROOT / "benchmarks" / "ecosystem.json"
 JAX = "jax==0.10.2"
 
 # Wheel -> its examples. What is pinned: the newest release asks for a newer JAX than that whose API this is.
@@ -57,32 +62,40 @@ LIBRARIES = {
     "quax==0.4.6": "quax_units",
     "orbax-checkpoint": "orbax_checkpoint",
     "scico==0.0.7": "scico_denoise",
+    # These have tests and no example.
+    "dm-pix==0.4.5": "",
+    "jmp==0.0.4": "",
+    "jraph==0.0.6.dev0": "",
+    "paramax==0.0.5": "",
+    "tree-math==0.2.1": "",
 }
 # What these import besides JAX. pytest 9's `approx` asks arrays for `flat`, which JAX's do not have.
 BESIDES = (
     "absl-py typing_extensions wadler-lindig msgpack rich multipledispatch tqdm fastprogress toolz PyYAML treescope "
-    "tabulate jmp pytest<9 pytest-xdist six decorator cloudpickle gast dm-tree dm-env tensorstore aiofiles psutil "
+    "tabulate pytest<9 pytest-xdist six decorator cloudpickle gast dm-tree dm-env tensorstore aiofiles psutil "
     "humanize simplejson scikit-learn dill etils[epath,epy] matplotlib seaborn gymnasium dotmap "
     "prometheus-client protobuf plum-dispatch beartype packaging flask flask-cors jinja2 ml-collections pillow "
     "tensorboardx trimesh mujoco imageio tifffile pyabel sympy attrs"
 ).split()
 # The same, where they would bring JAX along.
-WITHOUT_NEEDS = "tfp-nightly paramax jaxkd jaxctx mujoco-mjx".split()
+WITHOUT_NEEDS = "tfp-nightly jaxkd jaxctx mujoco-mjx".split()
 
 
 def environment(kind: str) -> Path:
-    """The Python of an environment with every library, and with JAX or with catena."""
+    """The Python of an environment with every library, and with JAX or with catena; what it lacks is installed."""
     folder = PLACE / kind
-    python = folder / "bin" / "python"
-    wanted = [JAX, *BESIDES, *WITHOUT_NEEDS, *LIBRARIES]
-    made = folder / "made.json"
-    if not made.exists() or not set(wanted) <= set(json.loads(made.read_text())):
+    python, made = folder / "bin" / "python", folder / "made.json"
+    there = json.loads(made.read_text()) if made.exists() else []
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if not there:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        base = [JAX] if kind == "jax" else ["--editable", str(ROOT)]
-        subprocess.run([*install, *base, *BESIDES], check=True)
-        subprocess.run([*install, "--no-deps", *WITHOUT_NEEDS, *LIBRARIES], check=True)
-        made.write_text(json.dumps(wanted))
+        subprocess.run([*install, *([JAX] if kind == "jax" else ["--editable", str(ROOT)])], check=True)
+    for names, options in ((BESIDES, []), ([*WITHOUT_NEEDS, *LIBRARIES], ["--no-deps"])):
+        lacking = [name for name in names if name not in there]
+        if lacking:
+            subprocess.run([*install, *options, *lacking], check=True)
+            there += lacking
+    made.write_text(json.dumps(there))
     return python
 
 
@@ -136,128 +149,76 @@ def download(wheel: str, folder: Path) -> None:
     subprocess.run([environment("jax"), *fetch, "--dest", folder, wheel], check=True)
 
 
-def tests(wheel: str, only: str) -> dict | None:
-    """What a library's own tests say on catena and on JAX; None where it carries none."""
-    if wheel.partition("=")[0] not in TESTS:
-        return None
+def tests(wheel: str, kept: dict, options: argparse.Namespace) -> None:
+    """What a library's own tests say on catena and on JAX, file by file, into ``kept``."""
     sites = {kind: next((PLACE / kind).glob("lib/python*/site-packages")) for kind in ("catena", "jax")}
     folders = {kind: folder_of(wheel, site, PLACE, download) for kind, site in sites.items()}
     commands = {kind: command(kind, "pytest") for kind in sites}
-    return compare(wheel, commands, folders, PLACE, only)
+    names = names_of(folders["catena"])
+    before = kept["tests"].get(wheel, {"files": {}})["files"]
+    files = {name: before[name] for name in names if name in before}
+    kept["tests"][wheel] = found = {"of": len(names), "files": files}
+
+    def wanted(name: str) -> bool:
+        done = name in files and not files[name].keys() & {"late", "share"}
+        return bool(re.search(options.files, name)) and not (options.left and done)
+
+    for name, said in compare(wheel, commands, folders, PLACE, wanted, options.share):
+        files[name] = said
+        for test, message in said["here"]:
+            print(f"    {test}: {message.splitlines()[0] if message else 'no message'}")
+        write(kept)
+    print(f"| {' | '.join(counted(wheel, found))} |")
+    print(*reasons(wheel, found), sep="\n")
 
 
-def cells(found: dict) -> list[str]:
-    """The row of the table for what was found of a library."""
-    wheel = [found["library"], found["example"]]
-    said = [tests_cell(found)]
-    if "problem" in found:
-        return [*wheel, f"does not run: {found['problem']}", "", "", "", *said]
-    if "equal" not in found:
-        return [*wheel, "", "", "", "", *said]
-    equal = f"equal to {found['apart']:.0e}" if found["equal"] else f"**differs**: {found['apart']:.0e}"
-    return [*wheel, equal, *(f"{found[key]:.1f}x" for key in ("first", "step", "memory")), *said]
-
-
-def tests_cell(found: dict) -> str:
-    said = found.get("tests")
-    if not said:
-        if not LIBRARIES[found["library"]].startswith(found["example"]):
-            return ""
-        return "carries none" if found["library"].partition("=")[0] not in TESTS else ""
-    failed = len(said["fail here"])
-    here = f"[{failed} fail here](#tests)" if failed else "0 fail here"
-    return f"{said['passed']} pass, {here}, {said['fail on both']} on both"
-
-
-HEAD = """# Libraries written for JAX
-
-Written by `make clients WRITE=1` (examples) and `make clients TESTS=1 WRITE=1` (tests): released wheels, unchanged, on
-JAX 0.10.2 and on catena (`python -m catena run`). Ratios are JAX's figure by ours, so above 1 catena is quicker or
-smaller: the time from the start of the process to the first result, the least time of a step, the peak memory of the
-process. An example's results are compared over ten steps. Tests are those in the wheel or the source distribution,
-counted on catena; JAX is asked about those that fail. Equinox, lineax, optimistix, diffrax and jaxtyping carry none:
-tinygp, quadax and flowjax, which are built on them, are there for their tests.
-
-| library | example | results | first result | step | memory | its tests |
-|---|---|---|---|---|---|---|
-"""
-COSTS = """
-Where a step is no quicker, it is Python around a small program: two thirds of a step of equinox and quax are
-`filter_jit`, which takes the module apart and puts it together on every call (trees are taken apart in Python here, in
-C++ in JAX); in a step of jaxns it is a tree of its own kind of dictionary; one of orbax writes and reads files.
-"""
-TESTS_HEAD = """
-## Tests
-
-Tests that fail here and pass on JAX, and why.
-
-"""
-
-
-def page(rows: list[dict]) -> str:
-    """The text of docs/ecosystem.md."""
-    table = "\n".join(f"| {' | '.join(cells(found))} |" for found in rows)
-    failures = "".join(f"- {line}\n" for found in rows for line in reasons(found))
-    return f"{HEAD}{table}\n\n{means(rows)}\n{COSTS}" + (TESTS_HEAD + failures if failures else "")
-
-
-def reasons(found: dict) -> list[str]:
-    """Why tests fail here that pass on JAX: a line for each reason, with the first test and how many there are."""
-    why_of: dict[str, list[str]] = {}
-    for test, message, why in (found.get("tests") or {"fail here": []})["fail here"]:
-        said = why or f"`{re.sub('0x[0-9a-f]+|/[^ ]*/', '', message).replace('`', '')}`"
-        why_of.setdefault(said, []).append(test)
-    return [
-        f"{found['library']}, `{tests[0]}`{f' and {len(tests) - 1} more' if tests[1:] else ''}: {why}"
-        for why, tests in why_of.items()
-    ]
-
-
-def means(rows: list[dict]) -> str:
-    measured = [found for found in rows if "first" in found]
-    said = []
-    for key, what in (("first", "first result"), ("step", "step"), ("memory", "memory")):
-        if measured:
-            mean = math.exp(sum(math.log(found[key]) for found in measured) / len(measured))
-            said.append(f"{what} {mean:.2f}x, least {min(found[key] for found in measured):.2f}x")
-    return f"Geometric means: {'; '.join(said)}." if said else ""
+def write(kept: dict) -> None:
+    """Keep what was found, a file of tests a line, in the order of the libraries."""
+    lines = []
+    for wheel in filter(kept["tests"].__contains__, LIBRARIES):
+        found = kept["tests"][wheel]
+        files = ",\n".join(
+            f"    {json.dumps(name)}: {json.dumps(said)}" for name, said in sorted(found["files"].items())
+        )
+        lines.append(f'  {json.dumps(wheel)}: {{"of": {found["of"]}, "files": {{\n{files}\n  }}}}')
+    names = [example for examples in LIBRARIES.values() for example in examples.split()]
+    examples = [f"  {json.dumps(n)}: {json.dumps(kept['examples'][n])}" for n in names if n in kept["examples"]]
+    KEPT.write_text(
+        '{{"examples": {{\n{}\n}},\n"tests": {{\n{}\n}}}}\n'.format(",\n".join(examples), ",\n".join(lines))
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="libraries whose name has this text")
     parser.add_argument("--tests", action="store_true", help="the tests that libraries carry, not the examples")
-    parser.add_argument("--files", default="", help="only tests in files whose path has this pattern; nothing is kept")
+    parser.add_argument("--files", default="", help="only tests in files whose path has this pattern")
+    parser.add_argument("--left", action="store_true", help="only files of tests that were not run to their end yet")
+    parser.add_argument(
+        "--share", default="", help="only a share of each file's tests: 2/24 is every 24th from the second"
+    )
     parser.add_argument("--write", action="store_true", help="write docs/ecosystem.md from what was found last of each")
     options = parser.parse_args()
-    kept = PLACE / "found.json"
-    known = json.loads(kept.read_text()) if kept.exists() else {}
-    asked = [
-        (wheel, example)
-        for wheel, examples in LIBRARIES.items()
-        if options.only in wheel
-        for example in examples.split()
-    ]
-    for wheel, example in asked:
-        found = known.get(example, {}) | {"library": wheel, "example": example}
-        if not (options.tests or options.files):
-            found = {"tests": found.get("tests")} | row(wheel, example)
-        first = LIBRARIES[wheel].startswith(example)  # whose row has what the tests say
-        if first and (options.tests or options.files):
-            said = found["tests"] = tests(wheel, options.files)
-            for failure in said["fail here"] if said else ():
-                print("   ", ": ".join(filter(None, failure)))
-        print(f"| {' | '.join(cells(found))} |", flush=True)
-        if not options.files:
-            known[example] = found
-            kept.write_text(json.dumps(known, indent=1))
-    rows = [known[example] for examples in LIBRARIES.values() for example in examples.split() if example in known]
-    print(means(rows))
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {"examples": {}, "tests": {}}
+    bad = False
+    for wheel, examples in LIBRARIES.items():
+        if options.only not in wheel:
+            continue
+        if options.tests and carries(wheel):
+            tests(wheel, kept, options)
+        for example in () if options.tests else examples.split():
+            found = kept["examples"][example] = row(wheel, example)
+            bad |= "problem" in found or not found["equal"]
+            print(f"| {' | '.join(cells(found))} |", flush=True)
+            write(kept)
     if options.write:
-        (ROOT / "docs" / "ecosystem.md").write_text(page(rows))
-    run = {example for _, example in asked}
-    bad = [found for found in rows if found["example"] in run and ("problem" in found or not found.get("equal", True))]
-    sys.exit(bool(bad))
+        without = [wheel.partition("=")[0] for wheel in LIBRARIES if not carries(wheel)]
+        (ROOT / "docs" / "ecosystem.md").write_text(page(kept, LIBRARIES, without))
+    sys.exit(bad)
+
+
+def carries(wheel: str) -> bool:
+    return wheel.partition("=")[0] in TESTS
 
 
 if __name__ == "__main__":

@@ -6,21 +6,22 @@ What JAX answers is kept under ``build/clients/tests``: it does not change while
 
 import json
 import os
-import re
 import subprocess
 import tarfile
-import xml.etree.ElementTree as xml
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pytest_outcomes import WHOLE
+
+HERE = Path(__file__).resolve().parent
 # Library -> where its tests are: a folder in its wheel, or "sdist:" and a folder in its source distribution.
 TESTS = {
     "optax": "optax",
     "chex": "chex",
     "dm-haiku": "haiku",
     "einops": "einops/tests",
-    "jmp": "jmp",
     "distrax": "distrax",
     "rlax": "rlax",
     "mctx": "mctx",
@@ -34,99 +35,72 @@ TESTS = {
     "numpyro": "sdist:test",
     "flax": "sdist:tests",
     "gymnax": "sdist:tests",
+    "dm-pix": "sdist:dm_pix",
+    "jmp": "sdist:jmp",
+    "jraph": "sdist:jraph",
+    "paramax": "sdist:tests",
+    "tree-math": "sdist:tree_math",
 }
 ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "EINOPS_TEST_BACKENDS": "numpy,jax"}
-SECONDS = 600  # that a file may take
-# Patterns of library, of "file::test" and of the message: why it fails here and is not for catena to mend.
-EXPLAINED = [
-    ("", "", "dialect must be", "it looks at the program in HLO, XLA's language, which catena does not write"),
-    ("flax", "", "whose type has a state", "a variable of hijax's is closed over by what is traced, and refused"),
-    ("flax", "test_eval_shape_mutable_array", "", "a variable of hijax's is the result of a function that is traced"),
-    ("flax", "test_cache_tracing", "2 != 1", "loops trace a body again that is an object equal to itself alone"),
-    (
-        "quax",
-        "",
-        "device_put_p|select_and_scatter_p",
-        "its classes name rules of primitives that leave no equations",
-    ),
-    ("quax", "test_while_vmap", "", "lanes of a loop are selected in its body here, for which the class has no rule"),
-    ("quax", "unravel_index", "", "indices that are no integers are refused"),
-    ("flax", "summary_test", "", "it knows by heart how many operations XLA counts"),
-    ("flax", "fp8_meta_dtype", "fp8_meta32", "its dtype says by `jax._src.dtypes`' protocol what it is made of"),
-    ("flax", "exclusion_remove_frames", "", "it asks for `jax._src.traceback_util.UnfilteredStackTrace`"),
-    (
-        "optax",
-        "LBFGSTest::test_against_plain_implementation",
-        "Not equal to tolerance",
-        "fifteen steps that amplify rounding: in double precision both runs are as far off as from each other, 1e-4",
-    ),
-]
-
-
-WHOLE = "the file"  # the name of a test that stands for all in its file
-Outcomes = dict[str, list[str]]  # test -> "passed", "failed" or "skipped", and the message
+SECONDS = 1800  # that a file may take
+PASSED, FAILED, NONE = 0, 1, 5  # how pytest ends where it ran what there is
+Outcomes = dict[str, list[str]]  # test -> "passed", "failed", "skipped" or "late", and the message
 
 
 def outcomes(report: Path) -> Outcomes:
-    """What a report of pytest's says."""
-    found = {}
-    for case in xml.parse(report).iter("testcase"):
-        place, name = case.get("classname", ""), case.get("name")
-        test = f"{place.rpartition('.')[2]}::{name}" if place else WHOLE
-        test = re.sub(r"0x[0-9a-f]+", "0x", test)  # addresses in names of cases
-        kinds = {child.tag: child for child in case}
-        failed = kinds.get("failure", kinds.get("error"))
-        if failed is not None:
-            errors = [line[1:].strip() for line in (failed.text or "").splitlines() if line.startswith("E  ")]
-            said = failed.get("message", "").strip()
-            found[test] = ["failed", errors[-1] if test == WHOLE and errors else said]
-        else:
-            found[test] = ["skipped" if "skipped" in kinds else "passed", ""]
+    """What the plugin wrote down; of a test that failed in one phase and passed in another, that it failed."""
+    found: Outcomes = {}
+    for line in report.read_text().splitlines() if report.exists() else ():
+        test, outcome, message = json.loads(line)
+        if found.get(test, [""])[0] != "failed":
+            found[test] = [outcome, message]
     return found
 
 
-def run(command: list[str], file: Path, kept: Path, tests: list[str] | None = None) -> Outcomes:
-    """The outcomes of a file of tests; one failure of the whole file where it did not end by itself.
+def run(command: list[str], file: Path, kept: Path, tests: list[str] | None = None, share: str = "") -> Outcomes:
+    """The outcomes of a file of tests; `WHOLE` stands for the file, where it could not be imported or did not end.
 
     Arguments:
       command: what runs pytest.
       file: the tests.
       kept: where the outcomes are kept; beside it, what was printed.
       tests: those that are wanted and are not in what is kept; None for all, again. `WHOLE`: can the file be imported?
+      share: which of them, as ``"2/24"``; all where it is empty.
     """
     known: Outcomes = json.loads(kept.read_text()) if tests is not None and kept.exists() else {}
     if tests is not None and not set(tests) - known.keys():
         return known
     kept.parent.mkdir(parents=True, exist_ok=True)
-    report, log = kept.with_suffix(".xml"), kept.with_suffix(".log")
+    report, log, wanted = (kept.with_suffix(end) for end in (".lines", ".log", ".wanted"))
     report.unlink(missing_ok=True)
+    paths = filter(None, [os.environ.get("PYTHONPATH"), str(HERE)])
+    environment = os.environ | ENVIRONMENT | {"OUTCOMES": str(report), "OUTCOMES_SHARE": share}
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
+    options = ["-q", "-p", "pytest_outcomes", "-p", "no:cacheprovider", "-W", "ignore", "-o", "addopts="]
     if tests == [WHOLE]:
-        asked = ["--collect-only", str(file)]
-    else:
-        asked = [str(file)] if tests is None else [f"{file}::{node(test, file)}" for test in tests if test not in known]
-    options = ["-q", "-p", "no:cacheprovider", "-W", "ignore", "-o", "addopts=", f"--junitxml={report}"]
+        options.append("--collect-only")
+    elif tests is not None:
+        wanted.write_text("\n".join(tests))
+        environment["OUTCOMES_WANTED"] = str(wanted)
     try:
         with log.open("w") as output:
-            done = subprocess.run(
-                [*command, *options, *asked],
+            ended = subprocess.run(
+                [*command, *options, str(file)],
                 cwd=kept.parent,
                 stdout=output,
                 stderr=output,
                 timeout=SECONDS,
-                env=os.environ | ENVIRONMENT,
-            )
-        ended = "failed" if done.returncode else "passed"
-        whole = {WHOLE: [ended, f"pytest ended with {done.returncode}; see {log}"]}
+                env=environment,
+            ).returncode
+        found = outcomes(report)
+        if ended not in (PASSED, FAILED, NONE) and WHOLE not in found:
+            found[WHOLE] = ["failed", f"pytest ended with {ended}; see {log}"]
+        elif tests == [WHOLE] and not found:
+            found[WHOLE] = ["passed", ""]
     except subprocess.TimeoutExpired:
-        whole = {WHOLE: ["failed", f"did not end in {SECONDS} s"]}
-    found = (outcomes(report) if report.exists() else {}) or whole
+        found = outcomes(report) | {WHOLE: ["late", f"did not end in {SECONDS} s"]}
     kept.write_text(json.dumps(known | found, indent=1))
     return known | found
-
-
-def node(test: str, file: Path) -> str:
-    """A test as pytest's command line has it: without the name of the file where it stands in no class."""
-    return test.removeprefix(f"{file.stem}::")
 
 
 def folder_of(wheel: str, site: Path, place: Path, download: Callable[[str, Path], None]) -> Path:
@@ -137,8 +111,10 @@ def folder_of(wheel: str, site: Path, place: Path, download: Callable[[str, Path
         return site / where
     target = place / "sources" / wheel
     if not target.exists():
-        download(wheel, target.parent)
-        archive = max(target.parent.glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)
+        name = wheel.replace("-", "[-_]").replace("==", "-") + "*.tar.gz"
+        if not any(target.parent.glob(name)):
+            download(wheel, target.parent)
+        archive = next(target.parent.glob(name))
         with tarfile.open(archive) as source:
             root = source.getnames()[0].partition("/")[0]
             members = [entry for entry in source if entry.name.startswith(f"{root}/{inside}/")]
@@ -147,10 +123,9 @@ def folder_of(wheel: str, site: Path, place: Path, download: Callable[[str, Path
     return target / "unpacked" / inside
 
 
-def files(folder: Path, only: str) -> Iterator[Path]:
-    for path in sorted({*folder.rglob("*_test.py"), *folder.rglob("test_*.py")}):
-        if re.search(only, str(path.relative_to(folder))):
-            yield path
+def names_of(folder: Path) -> list[str]:
+    """The names of the files of tests in a folder."""
+    return [str(path.relative_to(folder)) for path in sorted({*folder.rglob("*_test.py"), *folder.rglob("test_*.py")})]
 
 
 def link_beside(here: Path, folder: Path) -> None:
@@ -161,46 +136,42 @@ def link_beside(here: Path, folder: Path) -> None:
         link.symlink_to(folder)
 
 
-def reason(library: str, test: str, message: str) -> str:
-    """Why a test fails here, if that is known."""
-    for which, tests, messages, why in EXPLAINED:
-        if re.search(which, library) and re.search(tests, test) and re.search(messages, message):
-            return why
-    return ""
-
-
-def compare(wheel: str, commands: dict[str, list[str]], folders: dict[str, Path], place: Path, only: str) -> dict:
-    """Counts of a library's tests here, and those that fail here and pass on JAX.
+def compare(
+    wheel: str,
+    commands: dict[str, list[str]],
+    folders: dict[str, Path],
+    place: Path,
+    which: Callable[[str], bool],
+    share: str = "",
+) -> Iterator[tuple[str, dict]]:
+    """What a library's files of tests say here, one after the other: how many pass, and those that pass on JAX alone.
 
     Arguments:
       wheel: the library.
       commands: "catena" and "jax" -> the command that runs pytest there.
       folders: likewise -> where the tests are.
       place: where answers are kept.
-      only: pattern of files. JAX is asked about tests that fail here.
+      which: whether the file of this name is to be run. JAX is asked about tests that fail here.
+      share: which of each file's tests, as ``"2/24"``; all where it is empty.
     """
-    library = wheel.partition("=")[0]
-    found = {"passed": 0, "skipped": 0, "fail on both": 0, "fail here": []}
     for kind, folder in folders.items():
         link_beside(place / "tests" / wheel / kind, folder)
-    for file in files(folders["catena"], only):
-        name = str(file.relative_to(folders["catena"]))
-
-        places = {
-            kind: place / "tests" / wheel / kind / name.replace("/", ".").replace(".py", ".json") for kind in commands
-        }
-        ours = run(commands["catena"], folders["catena"] / name, places["catena"])
-        counts = Counter({"passed": 0, "skipped": 0, "failed": 0})
-        counts.update(outcome for outcome, _ in ours.values())
+    for name in filter(which, names_of(folders["catena"])):
+        kept = name.replace("/", ".").replace(".py", ".json")
+        places = {kind: place / "tests" / wheel / kind / kept for kind in commands}
+        started = time.monotonic()
+        ours = run(commands["catena"], folders["catena"] / name, places["catena"], share=share)
+        seconds = time.monotonic() - started
         failed = {test: message for test, (outcome, message) in ours.items() if outcome == "failed"}
         theirs = run(commands["jax"], folders["jax"] / name, places["jax"], list(failed)) if failed else {}
-        bad = [test for test, message in failed.items() if theirs.get(test, [""])[0] == "passed"]
-        for test in sorted(bad):
-            message = failed[test]
-            first = (message.splitlines() or ["no message"])[0][:200]
-            found["fail here"].append((f"{name}::{test}", first, reason(library, f"{name}::{test}", message)))
-        found["passed"] += counts["passed"]
-        found["skipped"] += counts["skipped"]
-        found["fail on both"] += counts["failed"] - len(bad)
-        print(f"  {name}: {counts['passed']} pass, {counts['failed']} fail, {len(bad)} of them pass on JAX", flush=True)
-    return found
+        bad = sorted(test for test in failed if theirs.get(test, [""])[0] == "passed")
+        counts = Counter(outcome for outcome, _ in ours.values())
+        found = {"passed": counts["passed"], "skipped": counts["skipped"], "both": counts["failed"] - len(bad)}
+        found |= {"late": True} if counts["late"] else {}
+        found |= {"share": share} if share else {}
+        print(
+            f"  {name}: {counts['passed']} pass, {counts['failed']} fail, {len(bad)} of them pass on JAX; "
+            f"{'not to its end, ' if counts['late'] else ''}{seconds:.0f} s",
+            flush=True,
+        )
+        yield name, found | {"here": [[test, failed[test].strip()[:300]] for test in bad]}
