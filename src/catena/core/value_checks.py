@@ -47,6 +47,8 @@ NUMBERED = frozenset(
 class Test(NamedTuple):
     """A test of an operand or of a result: where it fails, and what it shows there, arrays of one shape."""
 
+    __test__ = False  # pytest, which looks for examples here, would take it for one of its own
+
     kind: str
     position: int  # of the operand or result
     failed: Any
