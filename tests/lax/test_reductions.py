@@ -266,3 +266,16 @@ def test_windows_of_complex_numbers_by_order():
         np.testing.assert_array_equal(catena.jit(fold)(x), fold(x))
         if expected is not None:
             np.testing.assert_array_equal(fold(x), expected)
+
+
+def test_sums_are_bound_as_in_jax():
+    """JAX's equations say how a sum's result is split: traces of users are told, and rules may hand it on."""
+    mesh = catena.make_mesh((2,), ("i",), axis_types=(catena.sharding.AxisType.Explicit,))
+    with catena.set_mesh(mesh):
+        rows = lax.reduce_sum_p.bind(catena.numpy.ones((4, 2)), axes=(1,), out_sharding=catena.P("i"))
+        assert catena.typeof(rows).sharding.spec == catena.P("i")
+    np.testing.assert_array_equal(
+        lax.reduce_sum_p.bind(catena.numpy.ones((4, 2)), axes=(1,), out_sharding=None), [2] * 4
+    )
+    jaxpr = catena.make_jaxpr(lambda x: lax.reduce_sum_p.bind(x, axes=(0,), out_sharding=None))(catena.numpy.ones(3))
+    assert [eqn.params for eqn in jaxpr.eqns] == [{"axes": (0,)}]

@@ -4,23 +4,7 @@ They are declared here, below the transformations that use them; each gets its r
 by ``define``.
 """
 
-from typing import Any
-
-from catena.core.lazy import load
 from catena.core.primitive import Primitive, StatePrimitive
-
-
-class SumPrimitive(Primitive):
-    """Sums along axes, which may be told how types say that the result is split; that leaves equations of its own."""
-
-    usual = {"out_sharding": None}
-
-    def bind(self, operand, *, axes, out_sharding=None) -> Any:
-        """Apply the primitive under the current trace."""
-        if out_sharding is None:
-            return super().bind(operand, axes=axes)
-        return load("catena.lax.reductions").reduce_sum(operand, axes, out_sharding=out_sharding)
-
 
 add_any_p = Primitive("add_any")
 addupdate_p = StatePrimitive("addupdate")
@@ -29,7 +13,7 @@ convert_element_type_p = Primitive("convert_element_type")
 get_p = Primitive("get")
 new_ref_p = StatePrimitive("new_ref")
 new_ref_p.ref_primitive = new_ref_p.ref_allocating = True
-reduce_sum_p = SumPrimitive("reduce_sum")
+reduce_sum_p = Primitive("reduce_sum")
 reshape_p = Primitive("reshape")
 reshard_p = Primitive("reshard")
 slice_p = Primitive("slice")

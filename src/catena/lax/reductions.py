@@ -244,6 +244,17 @@ def reduce_sum(operand, axes, *, out_sharding=None):
     return reduce_sum_p.bind(operand, axes=as_axes("reduce_sum", axes))
 
 
+def _bind_sum(operand, *, axes, out_sharding=None):
+    """``bind`` takes what JAX's equations hold; how the result is split leaves equations of its own."""
+    if out_sharding is not None:
+        return told(out_sharding, reduce_sum, operand, axes)
+    return Primitive.bind(reduce_sum_p, operand, axes=axes)
+
+
+reduce_sum_p.bind = _bind_sum
+reduce_sum_p.usual = {"out_sharding": None}
+
+
 # ---- reduce_prod
 
 
