@@ -286,3 +286,16 @@ def test_formatted_strings_are_told_from_formats():
 def test_a_pure_callback_without_results_need_not_be_called():
     f = lambda x: jax.pure_callback(lambda x: 1 / 0, (), x)
     assert f(1.0) == jax.jit(f)(1.0) == ()
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit, jax.grad, lambda f: lambda x: jax.vmap(f)(x[None])])
+def test_what_is_no_array_reaches_a_debug_callback_as_it_is(transform):
+    seen = []
+
+    def f(x):
+        jax.debug.callback(lambda *args, **kwargs: seen.append((args, kwargs)), "step", {"x": x, "of": None}, by=len)
+        return x * 2
+
+    transform(f)(jnp.float32(3))
+    jax.effects_barrier()
+    assert seen == [(("step", {"x": 3.0, "of": None}), {"by": len})]

@@ -569,3 +569,13 @@ def test_differentiating_64_bits_from_outside(name):
     np.testing.assert_allclose(jax.linearize(f, x)[1](x), 0.5 * np.cos(0.5), rtol=1e-6)
     np.testing.assert_allclose(jax.jvp(f, (x,), (x,))[1], 0.5 * np.cos(0.5), rtol=1e-6)
     np.testing.assert_allclose(jax.grad(jax.grad(f))(x), -np.sin(0.5), rtol=1e-6)
+
+
+def test_columns_of_integers_are_zeros_of_their_dtype():
+    f = lambda x: {"double": 2 * x, "rank": jnp.argsort(x), "first": jnp.argmax(x), "big": x[:2] > 1}
+    for jac in (jax.jacfwd(f), jax.jit(jax.jacfwd(f))):
+        got = jac(jnp.array([3.0, 1.0, 2.0]))
+        np.testing.assert_array_equal(got["double"], 2 * np.eye(3))
+        for name, shape, dtype in [("rank", (3, 3), np.int32), ("first", (3,), np.int32), ("big", (2, 3), bool)]:
+            assert (got[name].shape, got[name].dtype) == (shape, dtype)
+            assert not got[name].any()

@@ -383,7 +383,8 @@ debug_callback_p = Primitive(
 interpreted.calls[debug_callback_p] = interpreted_callback
 
 
-OMITTED = object()  # what is called, or the format, in the form of two calls: jax.debug.print(ordered=True)("{}", x)
+OMITTED = object()  # what is called, or the format, in the form of two calls: jax.debug.print(ordered=True)("{}", x);
+# and what is not known of the operands before the call
 
 
 def with_options(function: Callable, args, kwargs, **options) -> Callable:
@@ -403,7 +404,7 @@ def debug_callback(
     Arguments:
       callback: the function; it gets Arrays, what it returns is ignored. Without it, a function that takes it and the
         values is returned: ``jax.debug.callback(ordered=True)(f, x)``.
-      args, kwargs: trees of arrays to call it with.
+      args, kwargs: trees to call it with, of arrays and of anything else, which it gets as it is.
       ordered: whether it happens in program order with the other ordered ones.
       partitioned: whether each device calls it with its own part; there is one device, so both mean the same.
 
@@ -418,14 +419,23 @@ def debug_callback(
             f"first argument to jax.debug.callback must be callable, but got an object of type {type(callback)}"
         )
     leaves, in_tree = tree_flatten((args, kwargs))
+    traced = [x for x in leaves if is_value(x)]
+    known = [OMITTED if is_value(x) else x for x in leaves]  # holds no tracers
 
-    def called(*call_args, **call_kwargs):
+    def called(*arrays):
+        given = iter(arrays)
+        call_args, call_kwargs = tree_unflatten(in_tree, [next(given) if x is OMITTED else x for x in known])
         callback(*call_args, **call_kwargs)
 
     functools.update_wrapper(called, callback)
-    flat = FlatCallback(called, in_tree, "debug.callback")
-    values = [leaf_value(x[...] if type(x) is Ref else x) for x in leaves]  # of a reference, what it refers to now
+    flat = FlatCallback(called, tree_structure((tuple(traced), {})), "debug.callback")
+    values = [leaf_value(x[...] if type(x) is Ref else x) for x in traced]  # of a reference, what it refers to now
     debug_callback_p.bind(*values, callback=flat, ordered=ordered)
+
+
+def is_value(leaf) -> bool:
+    """Whether a leaf is a value that transformations see; names, functions and the like are handed on as they are."""
+    return type(leaf) is Ref or leaf_aval(leaf) is not None
 
 
 F_STRING = (
@@ -518,20 +528,14 @@ def show_formatted(write, fmt, args, kwargs, ordered, partitioned, skip_format_c
         raise TypeError(f"jax.debug.print takes a format string first, got {type(fmt).__name__}")
     if not skip_format_check:
         check_fields(fmt, args, kwargs)
-    leaves, tree = tree_flatten((args, kwargs))
     print_options = np.get_printoptions()
-    known = {i: x for i, x in enumerate(leaves) if leaf_aval(x) is None}
-    shown = [x for i, x in enumerate(leaves) if i not in known]
 
-    def show(*values):
-        given = iter(values)
-        full = [known[i] if i in known else next(given) for i in range(len(leaves))]
-        show_args, show_kwargs = tree_unflatten(tree, full)
+    def show(show_args, show_kwargs):
         with np.printoptions(**print_options):
             text = fmt.format(*show_args, **show_kwargs)
         write(text)
 
-    debug_callback(show, *shown, ordered=ordered, partitioned=partitioned)
+    debug_callback(show, args, kwargs, ordered=ordered, partitioned=partitioned)
 
 
 def check_fields(fmt: str, args, kwargs) -> None:

@@ -20,7 +20,7 @@ from catena.core.structural import reshape_p, slice_p, transpose_p
 from catena.core.trace import VALUES, leaf_value
 from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_unflatten
-from catena.core.zeros import Zero, as_varying, get_aval, instantiate
+from catena.core.zeros import Zero, as_varying, get_aval, instantiate, zeros
 from catena.transform.arguments import argument_name, leaf_names
 from catena.transform.batch import Axis, batch_flat
 from catena.transform.derivative_functions import LinearFunction, TransposedFunction, VJPFunction, materialise
@@ -459,7 +459,7 @@ def jacfwd(
         def push(*tangents):
             outs, tangents_out = jvp_flat(flat, leaves, list(tangents))
             saved["outs"] = flat.main(outs)
-            return [instantiate(t) for t in tangents_out[: flat.count]]
+            return [column(*pair) for pair in zip(saved["outs"], tangents_out[: flat.count], strict=True)]
 
         columns, dims = batch_flat(push, Axis(None, size), basis, [0] * len(basis), function_place(fun))
         columns = [at_front(size, c, d) for c, d in zip(columns, dims, strict=True)]
@@ -573,6 +573,12 @@ def check_jacfwd_output(aval, holomorphic: bool):
         )
 
 
+def column(out, tangent):
+    """A tangent as a column of the Jacobian; of integers and booleans, which have none, zeros of their own dtype."""
+    none = get_aval(tangent).dtype == dtypes.float0
+    return zeros(get_aval(out)) if none else instantiate(tangent)
+
+
 def standard_basis(avals) -> list:
     """For each type, its block of the identity matrix: ``(total size, *shape)``."""
     total = sum(a.size for a in avals)
@@ -610,8 +616,8 @@ def slice_axis0(x, start: int, stop: int):
     shape = get_aval(x).shape
     if (start, stop) == (0, shape[0]):
         return x
-    zeros = (0,) * (len(shape) - 1)
-    return slice_p.bind(x, start_indices=(start, *zeros), limit_indices=(stop, *shape[1:]), strides=None)
+    origin = (0,) * (len(shape) - 1)
+    return slice_p.bind(x, start_indices=(start, *origin), limit_indices=(stop, *shape[1:]), strides=None)
 
 
 def reshape(x, shape):
