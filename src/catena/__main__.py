@@ -8,12 +8,16 @@ from pathlib import Path
 from catena.compat.run import found as program_named
 from catena.compat.run import install_alias, run, uninstall_alias
 from catena.core.lazy import LazyModule
-from catena.tools import cache_report
-from catena.tools.info import info
 
+# Programs that are run wait for none of these.
+cache_report, info = LazyModule("catena.tools.cache_report"), LazyModule("catena.tools.info")
 scripts = LazyModule("catena.tools.scripts")
-CACHE = {"show": cache_report.show, "clear": cache_report.clear, "verify": cache_report.verify}
-PLAIN: dict[str, Callable[[], str]] = {"info": info, "install-alias": install_alias, "uninstall-alias": uninstall_alias}
+CACHE = ("show", "clear", "verify")
+PLAIN: dict[str, Callable[[], str]] = {
+    "info": lambda: info.info(),
+    "install-alias": install_alias,
+    "uninstall-alias": uninstall_alias,
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -23,7 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     commands.add_parser("info", help="versions, the compiler, the processor, what it does at most, the cache, flags")
     cache = commands.add_parser("cache", help="the compiler's cache on disk")
-    cache.add_argument("action", nargs="?", choices=list(CACHE), default="show")
+    cache.add_argument("action", nargs="?", choices=CACHE, default="show")
     program(commands, "run", "a program that imports jax gets catena")
     look = program(commands, "profile", "run a program, and write a page of where its time goes")
     look.add_argument("-o", "--output", metavar="page.html", help="by default the program's name, -profile.html")
@@ -43,7 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
             parser.error(f"profile: --output is {output}, and there is no folder {Path(output).parent}")
         look_at(found, rest)
     else:
-        print(CACHE[found.action]() if found.command == "cache" else PLAIN[found.command]())
+        print(getattr(cache_report, found.action)() if found.command == "cache" else PLAIN[found.command]())
 
 
 def program(commands, name: str, what: str) -> argparse.ArgumentParser:
