@@ -47,6 +47,19 @@ def test_products_without_a_sum_and_of_permuted_operands():
     agree(lambda *xs: moved(jnp, *xs), lambda *xs: moved(np, *xs), v, x)
 
 
+def test_products_of_one_term_each_are_elementwise():
+    """An update of weights by one example is one pass; zeros keep their signs, as when they are evaluated eagerly."""
+    x, y, w = whole(8, 70, 1) / 2, whole(9, 1, 90), whole(10, 70, 90)
+    f = lambda w, x, y: w - 0.5 * (x @ y)
+    assert "contract" not in jax.jit(f).lower(w, x, y).compile().as_text("program")
+    agree(f, f, w, x, y)
+    for equation, *operands in (("bik,bkj->bij", x[:, None], y.T[:70, :, None]), ("ik,jk->ji", x, y.T)):
+        product = lambda *xs, e=equation: jnp.einsum(e, *xs)
+        twice = np.asarray(jax.jit(lambda *xs, f=product: f(*xs) * 2)(*operands))
+        agree(product, lambda *xs, e=equation: np.einsum(e, *xs), *operands)
+        np.testing.assert_array_equal(twice.view(np.int32), (np.asarray(product(*operands)) * 2).view(np.int32))
+
+
 def test_reductions_of_reshapes_and_transposes():
     def norms(np, x, y):
         outer = np.transpose(x[:, :, None] * y[:, None, :], (0, 2, 1))

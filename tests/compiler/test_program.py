@@ -53,7 +53,7 @@ def softmax_of_product(x, w):
 
 
 def program():
-    return compiler.program_of(jax.make_jaxpr(softmax_of_product)(jnp.ones((64, 300)), jnp.ones((300, 512))))
+    return compiler.program_of(jax.make_jaxpr(softmax_of_product)(jnp.ones((128, 300)), jnp.ones((300, 512))))
 
 
 def test_what_is_wrong_is_found():
@@ -96,7 +96,7 @@ def test_a_launch_that_writes_what_it_reads_says_so():
 
 def test_the_passes_are_shown_one_by_one(tmp_path):
     seen = []
-    region = compiler.lower(jax.make_jaxpr(softmax_of_product)(jnp.ones((64, 300)), jnp.ones((300, 512))))
+    region = compiler.lower(jax.make_jaxpr(softmax_of_product)(jnp.ones((128, 300)), jnp.ones((300, 512))))
     plan(region, AARCH64, shown=lambda name, made: seen.append((name, str(made))))
     assert [name for name, _ in seen] == [*(name for name, _ in PASSES), "place"]
     texts = dict(seen)

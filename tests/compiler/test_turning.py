@@ -40,6 +40,16 @@ def test_the_gradient_by_weights_lies_as_they_do():
     assert f"rows {TERMS}, columns {COLUMNS}, terms {ROWS}" in text
 
 
+def test_the_gradient_by_weights_of_sequences_lies_as_they_do():
+    """Its terms are two dimensions, which lie in memory as one; where they do not, the product stays as it is."""
+    x, w = jnp.ones((4, ROWS, TERMS)), jnp.ones((TERMS, COLUMNS))
+    text = program(lambda w: w - 0.1 * jax.grad(lambda w: jnp.sum(jnp.tanh(x @ w)))(w), w)
+    assert f"rows {TERMS}, columns {COLUMNS}, terms {4 * ROWS}" in text
+    both = lambda x, y: lax.dot_general(x, y, (((0, 2), (0, 2)), ((), ()))).T + 1
+    text = program(both, jnp.ones((4, ROWS, TERMS)), jnp.ones((4, COLUMNS, TERMS)))
+    assert f"rows {ROWS}, columns {COLUMNS}, terms 4 x {TERMS}" in text
+
+
 def test_a_product_with_another_reader_is_computed_once():
     a, b = operands("float32")
     f = lambda a, b: (a @ b, (a @ b).T * 2)

@@ -60,7 +60,7 @@ class Products:
     most_vectors: int = 4  # in a row of a tile
     ragged: float = 0.04  # of the time: what tiles at edges, functions of their own, may cost to compile and to call
     terms: int = 512  # of a long sum that are added up at a time: a panel of B then fits a second-level cache
-    packed_rows: int = 48  # rows from which packing B, or fetching it for a task, costs little beside what is computed
+    packed_rows: int = 96  # rows from which packing B costs less than it gains; half as many, to fetch it for a task
     shared: int = 1 << 21  # multiplications below which threads do not pay
     shared_in_loops: int = 1 << 20  # the same where the threads are still awake from the iteration before
     task: int = 1 << 19  # multiplications that make a task

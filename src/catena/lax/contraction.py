@@ -286,7 +286,7 @@ def product_in_numpy(lhs, rhs, *, dimension_numbers, precision, preferred_elemen
     plan = _plan(dimension_numbers, lhs.shape, rhs.shape)
     dtype = lhs.dtype
     if dtype == rhs.dtype and dtype in _BLAS and preferred_element_type in (None, dtype):
-        if plan.direct and plan.k <= LONG_SUM:
+        if plan.direct and 1 < plan.k <= LONG_SUM:
             return np.dot(dense(lhs), dense(rhs))
         return _contract(plan, lhs, rhs)
     return _evaluate_any_dtype(plan, lhs, rhs, preferred_element_type)
@@ -316,6 +316,8 @@ def _inexact_compute_dtype(lhs, rhs, out_dtype) -> np.dtype:
 def _contract(plan: _Plan, lhs, rhs):
     lhs = dense(lhs.transpose(plan.lhs_order).reshape(plan.lhs_matrix))
     rhs = dense(rhs.transpose(plan.rhs_order).reshape(plan.rhs_matrix))
+    if plan.k == 1 and lhs.dtype.kind != "c":  # nothing is added up, not even a zero, which would lose its sign
+        return (lhs * rhs).reshape(plan.out_shape)
     if plan.k <= LONG_SUM or lhs.dtype.kind not in "fc":
         return np.matmul(lhs, rhs).reshape(plan.out_shape)
     starts = range(0, plan.k, LONG_SUM)

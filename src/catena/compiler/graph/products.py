@@ -25,13 +25,20 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype):
     shape = [lhs.shape[d] for d in lb]
     shape += [n for d, n in enumerate(lhs.shape) if d not in (*lc, *lb)]
     shape += [n for d, n in enumerate(rhs.shape) if d not in (*rc, *rb)]
-    if not lc and KIND[out_dtype] in "fiu":
-        return _outer(b, b.convert(lhs, out_dtype), b.convert(rhs, out_dtype), lb, rb, shape)
+    if all(lhs.shape[d] == 1 for d in lc) and KIND[out_dtype] in "fiu":
+        lhs, rhs = (b.convert(x, out_dtype) for x in (lhs, rhs))
+        return _outer(b, *_without(b, lhs, lc, lb), *_without(b, rhs, rc, rb), shape)
     found = _as_it_lies(b, lhs, rhs, numbers.numbers, out_dtype)
     return found if found is not None else b.value("dot", shape, out_dtype, [lhs, rhs], numbers)
 
 
-def _outer(b, lhs, rhs, lb: tuple, rb: tuple, shape: list):
+def _without(b, x, dims: tuple, batch: tuple) -> tuple:
+    """`x` without dimensions of one element, and where the dimensions of the batch are then."""
+    shape = [n for d, n in enumerate(x.shape) if d not in dims]
+    return b.reshape(x, shape), tuple(d - sum(e < d for e in dims) for d in batch)
+
+
+def _outer(b, lhs, lb: tuple, rhs, rb: tuple, shape: list):
     """A product without a sum, which is part of whatever reads it."""
     own = {d: len(lb) + i for i, d in enumerate(d for d in range(lhs.ndim) if d not in lb)}
     other = {d: lhs.ndim + i for i, d in enumerate(d for d in range(rhs.ndim) if d not in rb)}

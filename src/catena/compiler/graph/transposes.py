@@ -11,16 +11,25 @@ def composed(inner: tuple, perm: tuple) -> tuple:
 
 
 def turnable(x) -> bool:
-    """Whether a transpose exchanges rows and columns of a product that adds along one axis, or of its conversion: then
-    the product may be turned.
+    """Whether a transpose exchanges rows and columns of a product that adds along one axis of memory, or of its
+    conversion: then the product may be turned.
     """
     product = product_under(x)
-    if product.form != "dot" or len(product.params.numbers[0]) > 1:
+    if product.form != "dot" or not all(map(_is_one_axis, product.args, product.params.numbers)):
         return False
     lhs, (lc, _, lb, _) = product.args[0], product.params.numbers
     batch, rows = len(lb), lhs.ndim - len(lc) - len(lb)
     exchanged = (*range(batch), *range(batch + rows, product.ndim), *range(batch, batch + rows))
     return x.params.perm == exchanged
+
+
+def _is_one_axis(x, dims) -> bool:
+    """Whether steps along these dimensions, the last one quickest, are steps of one length in memory."""
+    dims = [d for d in dims if x.shape[d] != 1]
+    while x.form == "transpose":
+        dims, x = [x.params.perm[d] for d in dims], x.args[0]
+    between = (n for d, e in zip(dims, dims[1:]) for n in (e < d, *x.shape[d + 1 : e]))
+    return all(n in (False, 1) for n in between)
 
 
 def product_under(x):

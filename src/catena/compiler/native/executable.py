@@ -10,7 +10,7 @@ import numpy as np
 
 from catena.compiler.native import host
 from catena.core.failures import Site, new_cell
-from catena.runtime import status
+from catena.runtime import buffers, status
 from catena.runtime.native import Code, Native, offer
 
 
@@ -72,7 +72,7 @@ class Executable:
         specs = self.out_specs + ((((), np.uint64),) if self.returns_stacks else ())
         cell = (new_cell(),) if self.checks else ()
         args = tuple(np.array(a, order="C") if i in self.reused.values() else a for i, a in enumerate(args))
-        outs = tuple(args[self.reused[k]] if k in self.reused else np.empty(*spec) for k, spec in enumerate(specs))
+        outs = tuple(args[self.reused[k]] if k in self.reused else buffers.empty(*spec) for k, spec in enumerate(specs))
         refused = self.entry(args, outs + cell)
         while refused > 0:
             i = refused - 1

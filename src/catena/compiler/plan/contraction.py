@@ -14,8 +14,8 @@ from typing import NamedTuple
 from catena.compiler.graph.types import Type
 from catena.compiler.machine import Machine
 
-# Where there is one row, and B is large, B is read once, from memory:
-TERMS_OF_ROW = 16  # that are added up at a time, along as many lines of B
+# Where there is one row, and B is more than the nearest cache holds, B is read once, from where it lies:
+TERMS_OF_ROW = 8  # that are added up at a time, along as many lines of B, which may all meet in one set of a cache
 TASKS_OF_ROW = 8  # at most, each of columns that lie side by side
 
 
@@ -111,20 +111,22 @@ def merged(axes) -> tuple[Axis, ...]:
 # ---- what to do --------------------------------------------------------------------------------------------
 
 
-def plan(contraction: Contraction, machine: Machine, contiguous: bool) -> Plan:
-    """The plan; `contiguous` says whether the columns of B lie side by side."""
+def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: int = 1) -> Plan:
+    """The plan; `contiguous` says whether the columns of B lie side by side, `times` how often it is used as it is."""
     width, limits = machine.vector_bytes // contraction.type.bytes, machine.products
     contraction = contraction._replace(rows=_tiled_last(contraction, width, machine))
     extent = contraction.rows[-1].extent if contraction.rows else 1
     rows, columns, _ = _tile(extent, contraction.columns, width, machine)
     bytes_ = math.prod(x.extent for x in contraction.terms) * contraction.columns * contraction.type.bytes
     repeats = math.prod(x.extent for x in contraction.rows)
-    often = bytes_ > machine.memory.first_cache and repeats >= limits.packed_rows and contraction.columns > columns
+    often = (
+        bytes_ > machine.memory.first_cache and repeats * times >= limits.packed_rows and contraction.columns > columns
+    )
     packed = not contiguous or often
     if packed:
         terms, batch = _counting(contraction.terms), _counting(contraction.batch)
         contraction = contraction._replace(terms=merged(terms), batch=merged(batch))
-    alone = repeats == 1 and bytes_ > machine.memory.second_cache
+    alone = repeats == 1 and bytes_ > machine.memory.first_cache
     longest = TERMS_OF_ROW if alone else limits.terms
     return Plan(contraction, width, rows, columns, packed, *_blocked(contraction, columns, longest, machine))
 
@@ -206,7 +208,7 @@ def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
     units, panels = -(-p.units // down), max(1, -(-p.panels // across))
     if not p.strips:
         read = math.prod(x.extent for x in p.contraction.terms) * columns // across * p.contraction.type.bytes
-        least = limits.packed_rows if read > machine.memory.second_cache else 1
+        least = limits.packed_rows // 2 if read > machine.memory.second_cache else 1
         units = max(min(units, limits.task_rows // p.rows), min(p.units, -(-least // p.rows)), 1)
     down, across = -(-p.units // units), max(1, -(-p.panels // panels))
     return Tasks(members * down * across, down, units, across, panels)

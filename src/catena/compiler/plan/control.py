@@ -14,8 +14,10 @@ from catena.compiler.graph.forms import FORMS
 from catena.compiler.graph.graph import Region, Value
 from catena.compiler.plan.fuse import control_regions
 from catena.compiler.plan.memory import SLOT_BYTES
-from catena.compiler.plan.planner import Frame, Planner
+from catena.compiler.plan.planner import Frame, Outside, Planner
 from catena.compiler.plan.program import SLICE, SLOT, Branch, Buffer, Scan, While
+
+UNKNOWN_TRIPS = 8  # of a loop that ends when its condition says so
 
 
 def while_loop(p: Planner, frame: Frame, i: int, node: Value) -> None:
@@ -28,10 +30,13 @@ def while_loop(p: Planner, frame: Frame, i: int, node: Value) -> None:
     cond, body = frame.fused.steps[i].bodies
     before, p.depth = p.costs.units, p.depth + 1
     test = p.block(cond, consts[:nc] + carries, [flag])
-    iteration = p.block(body, consts[nc:] + carries, list(carries), _carried(len(carries), nb))
+    outside = _outside(p, frame, n.body, operands[nc:], UNKNOWN_TRIPS)
+    iteration = p.block(body, consts[nc:] + carries, list(carries), _carried(len(carries), nb), outside=outside)
     p.depth -= 1
     units = p.costs.units - before
-    frame.steps.append(While(test, iteration, consts, carries, flag, _frees_stacks(n.body), units))
+    inputs = consts + outside.made
+    frame.steps.append(While(test, iteration, inputs, carries, flag, _frees_stacks(n.body), units))
+    p.free_here(frame, outside.made)
     _finish_carries(p, frame, node.results, carries)
 
 
@@ -48,13 +53,16 @@ def scan(p: Planner, frame: Frame, i: int, node: Value) -> None:
         slices = [_slice(source, x, length) for source, x in zip(sources, xs)]
         made = [_slice(target, y, length) for target, y in zip(whole, results[nc:])]
         (body,), costs = frame.fused.steps[i].bodies, p.costs
+        outside = _outside(p, frame, n.body, consts, length)
         before, p.depth, costs.trips = costs.units, p.depth + 1, costs.trips * length
-        iteration = p.block(body, inputs + carries + slices, carries + made, _carried(nc, nk))
+        iteration = p.block(body, inputs + carries + slices, carries + made, _carried(nc, nk), outside=outside)
         p.depth, costs.trips = p.depth - 1, costs.trips // length
         units = costs.units - before
         costs.units += (length - 1) * units
         frees = _frees_stacks(n.body)
+        inputs += outside.made
         frame.steps.append(Scan(iteration, length, n.reverse, inputs, carries, slices, made, frees, units))
+        p.free_here(frame, outside.made)
     _finish_carries(p, frame, results, carries)
 
 
@@ -114,6 +122,10 @@ def _close(p: Planner, frame: Frame, x: Value) -> Buffer:
 
 def _slice(whole: Buffer, x: Value, length: int) -> Buffer:
     return Buffer(SLICE, x.nbytes // length, base=whole)
+
+
+def _outside(p: Planner, frame: Frame, body: Region, consts, trips: int) -> Outside:
+    return Outside(frame, {v.number: x for v, x in zip(body.inputs, consts)}, trips, p.costs.trips)
 
 
 def _carried(n: int, first: int) -> dict[int, int]:

@@ -45,6 +45,13 @@ class Arena:
         self.peak = max(self.peak, self.top)
         return offset, size
 
+    def extend(self, size: int) -> tuple[int, int]:
+        """A block that nothing had before."""
+        size = -(-size // ALIGNMENT) * ALIGNMENT
+        offset, self.top = self.top, self.top + size
+        self.peak = max(self.peak, self.top)
+        return offset, size
+
     def release(self, offset: int, size: int) -> None:
         self._insert(offset, size)
 

@@ -7,7 +7,8 @@ branches are planned where they stand, so the memory of their bodies is free aga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +26,19 @@ from catena.core.errors import CompileError
 
 
 @dataclass
+class Outside:
+    """The loop around a region, of so many `trips`, in `frame`. `fixed` are the inputs of the region that do not change
+    in it, by number, as they are called outside; what is `made` of them stands before the loop.
+    """
+
+    frame: Frame
+    fixed: dict[int, Value]
+    trips: int
+    counted: int  # how often the loop itself runs, in the count of what the program costs
+    made: list[Buffer] = field(default_factory=list)
+
+
+@dataclass
 class Frame:
     """One region while it is planned."""
 
@@ -34,6 +48,7 @@ class Frame:
     targets: dict[int, Buffer] = field(default_factory=dict)  # root value -> where it must be computed
     last_use: dict[int, int] = field(default_factory=dict)
     protected: set[int] = field(default_factory=set)  # roots whose memory must not be overwritten
+    outside: Outside | None = None  # of the body of a loop
 
     @property
     def nests(self) -> NestBuilder:
@@ -91,13 +106,14 @@ class Planner:
         dests: list[Buffer],
         carried: dict[int, int] | None = None,
         donated: Sequence[int] = (),
+        outside: Outside | None = None,
     ) -> Block:
-        """The steps of a region that reads `inputs` and leaves its outputs at `dests`.
+        """The steps of a region that reads `inputs` and leaves its outputs at `dests`; a loop's body has an `outside`.
 
         `carried` maps an output to the input whose memory is that output's destination (loop carries). Inputs
         that are `donated` give their memory to outputs where that is safe: `self.reused` tells which.
         """
-        frame = Frame(fused)
+        frame = Frame(fused, outside=outside)
         for v, buffer in zip(fused.region.inputs, inputs):
             frame.blocks[v.number] = buffer
             frame.protected.add(v.number)
@@ -195,6 +211,29 @@ class Planner:
         buffer = Buffer(ARENA, size, *self.arena.allocate(size))
         self._live.add(buffer)
         return buffer
+
+    def allocate_anew(self, size: int) -> Buffer:
+        """Memory that nothing has had so far: what is written there before a loop stays while the loop runs."""
+        if size <= SLOT_BYTES:
+            return self.allocate(size)
+        buffer = Buffer(ARENA, size, *self.arena.extend(size))
+        self._live.add(buffer)
+        return buffer
+
+    @contextmanager
+    def before(self, outside: Outside) -> Iterator[None]:
+        """What is planned meanwhile stands before a loop, and is counted once."""
+        depth, trips = self.depth, self.costs.trips
+        self.depth, self.costs.trips = depth - 1, outside.counted
+        yield
+        self.depth, self.costs.trips = depth, trips
+
+    def free_here(self, frame: Frame, buffers: Iterable[Buffer]) -> None:
+        """Gives back what was made for a step, unless that was before the loop around it, which reads it again."""
+        kept = frame.outside.made if frame.outside is not None else ()
+        for buffer in buffers:
+            if buffer not in kept:
+                self.free(buffer)
 
     def free(self, buffer: Buffer) -> None:
         """Gives a piece of the arena back; other memory is not the arena's."""

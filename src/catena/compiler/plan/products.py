@@ -21,7 +21,7 @@ from catena.compiler.plan import contraction, stitch
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.plan.fuse import Step
 from catena.compiler.plan.launches import launch, schedule
-from catena.compiler.plan.planner import Frame, Planner
+from catena.compiler.plan.planner import Frame, Outside, Planner
 from catena.compiler.plan.program import NULL, Buffer, Contract, Gemm
 from catena.compiler.plan.stitch import RowGroup
 from catena.core.context import context
@@ -151,7 +151,7 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout) -> N
     if context.check_bounds:
         _check_bounds(form, a, b, v, columns)
     side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)
-    plan = contraction.plan(form, p.machine, side_by_side)
+    plan = contraction.plan(form, p.machine, side_by_side, _times(frame, layout[0]))
     panels, rest = _panels(p, frame, *layout, plan) if plan.packed else (p.address(frame, b), None)
     costs = p.costs
     costs.units += form.products // 8
@@ -164,6 +164,8 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout) -> N
     frame.steps.append(
         Contract(plan, tasks, p.address(frame, a), panels, rest, c, p.depth > 0, after, in_place, of_after)
     )
+    if plan.packed:
+        p.free_here(frame, (panels, rest))
     if step.epilogue is not None and after is None:
         launch(p, frame, step.epilogue, in_place)
 
@@ -204,8 +206,16 @@ def _epilogue(p: Planner, frame: Frame, step: Step, plan: contraction.Plan):
     return nest, in_place
 
 
-def _panels(p: Planner, frame: Frame, x: Value, batch, terms, columns, plan) -> tuple[Buffer, Buffer]:
-    """`x` packed: for each batch member and panel, the columns of each term; and the columns beyond the panels."""
+def _panels(p: Planner, frame: Frame, x: Value, batch, terms, columns, plan, anew=False) -> tuple[Buffer, Buffer]:
+    """`x` packed: for each batch member and panel, the columns of each term; and the columns beyond the panels. Before
+    the loop, in memory that is there `anew`, where `x` does not change in one.
+    """
+    outside = frame.outside
+    if _is_fixed(outside, x):
+        with p.before(outside):
+            made = _panels(p, outside.frame, _fixed(outside, x), batch, terms, columns, plan, True)
+        outside.made += dict.fromkeys(made)
+        return made
     members, length, n = (math.prod(x.shape[d] for d in dims) for dims in (batch, terms, columns))
     order = (*batch, *terms, *columns)
     flat = _beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
@@ -222,14 +232,35 @@ def _panels(p: Planner, frame: Frame, x: Value, batch, terms, columns, plan) -> 
             part = _beside(frame, "slice", shape, (flat,), Slice((0, 0, start), (1, 1, 1)))
         part = _beside(frame, "reshape", (members, length, count, each), (part,))
         part = _beside(frame, "transpose", (members, count, length, each), (part,), Transpose((0, 2, 1, 3)))
-        packed.append(_copied(p, frame, part))
+        packed.append(_copied(p, frame, part, anew))
     return tuple(packed)
 
 
-def _copied(p: Planner, frame: Frame, part: Value) -> Buffer:
+def _is_fixed(outside: Outside | None, x: Value) -> bool:
+    """Whether a view is of what does not change in the loop around."""
+    while x.form in ("transpose", "reshape"):
+        x = x.args[0]
+    return outside is not None and x.form == "input" and x.number in outside.fixed
+
+
+def _fixed(outside: Outside, x: Value) -> Value:
+    """The same view as it is called outside of the loop."""
+    if x.form == "input":
+        return outside.fixed[x.number]
+    return _beside(outside.frame, x.form, x.shape, (_fixed(outside, x.args[0]),), x.params)
+
+
+def _times(frame: Frame, x: Value) -> int:
+    """How often an operand is used once it is packed."""
+    if not _is_fixed(frame.outside, x):
+        return 1
+    return frame.outside.trips * _times(frame.outside.frame, _fixed(frame.outside, x))
+
+
+def _copied(p: Planner, frame: Frame, part: Value, anew: bool = False) -> Buffer:
     """Memory that holds a view's elements in their order."""
     packed = _beside(frame, "beside", part.shape, (part,))
-    buffer = p.define(frame, packed)
+    buffer = frame.blocks[packed.number] = p.allocate_anew(packed.nbytes) if anew else p.allocate(packed.nbytes)
     launch(p, frame, frame.nests.copy(part, packed))
     return buffer
 

@@ -1,0 +1,143 @@
+"""When the right operand of a product is packed: once before the loops in which it does not change, into memory that is
+given back after the product.
+"""
+
+import numpy as np
+
+import catena as jax
+import catena.numpy as jnp
+from catena import lax
+from catena.compiler.graph.types import TYPES
+from catena.compiler.interpret.program import run
+from catena.compiler.machine import ICE_LAKE
+from catena.compiler.native.compile import program_of
+from catena.compiler.plan import contraction
+from catena.compiler.plan.contraction import Axis, Contraction
+from catena.compiler.plan.verify import verify
+
+SIZE = 72
+
+
+def planned(f, *args):
+    program = program_of(jax.make_jaxpr(f)(*args), machine=ICE_LAKE)
+    verify(program)
+    return program
+
+
+def depths(program) -> dict[str, set[int]]:
+    """How deep in loops the steps of a kind are; a launch that makes panels is called a copy."""
+    found: dict[str, set[int]] = {}
+    panels = {step.b for _, step in program.steps() if step.name == "contract" and step.plan.packed}
+    for depth, step in program.steps():
+        name = "pack" if panels & set(step.writes()) else step.name
+        found.setdefault(name, set()).add(depth)
+    return found
+
+
+def whole(seed: int, *shape):
+    return jnp.asarray(np.random.default_rng(seed).integers(-2, 3, shape).astype(np.float32))
+
+
+def agrees(f, reference, *args):
+    """Compiled and interpreted, to the bit: all numbers are whole."""
+    expected = reference(*map(np.asarray, args))
+    np.testing.assert_array_equal(jax.jit(f)(*args), expected)
+    (interpreted,) = run(planned(f, *args), [np.asarray(x) for x in args])
+    np.testing.assert_array_equal(interpreted, expected)
+
+
+def test_weights_are_packed_before_the_loop():
+    def f(w, x):
+        step = lambda h, _: (jnp.sign((jnp.sign(h) * 2 + 1) @ w.T), None)
+        return lax.scan(step, x, None, length=5)[0]
+
+    def reference(w, x):
+        for _ in range(5):
+            x = np.sign((np.sign(x) * 2 + 1) @ w.T)
+        return x
+
+    w, x = whole(0, SIZE, SIZE), whole(1, 8, SIZE)
+    found = depths(planned(f, w, x))
+    assert found["pack"] == {0} and found["contract"] == {1}
+    agrees(f, reference, w, x)
+
+
+def test_before_all_loops_in_which_they_do_not_change():
+    """What is packed stays where it is while every loop around runs, whatever those loops compute in between."""
+
+    def f(w, x):
+        def outer(i, x):
+            v = w * (i % 3)
+            y = lax.fori_loop(0, 3, lambda j, y: jnp.sign(y @ w.T + j) @ v.T, x * 2)
+            return jnp.sign(jnp.flip(y, 0) - x) + jnp.sign(x @ w.T)
+
+        return lax.fori_loop(0, 4, outer, x)
+
+    def reference(w, x):
+        for i in range(4):
+            y, v = x * 2, w * np.float32(i % 3)
+            for j in range(3):
+                y = np.sign(y @ w.T + j) @ v.T
+            x = np.sign(y[::-1] - x) + np.sign(x @ w.T)
+        return x
+
+    w, x = whole(2, SIZE, SIZE), whole(3, 8, SIZE)
+    assert depths(planned(f, w, x))["pack"] == {0, 1}
+    agrees(f, reference, w, x)
+
+
+def test_before_loops_that_may_not_run():
+    def f(w, x, n):
+        return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, jnp.sign(s[1] @ w.T)), (0, x))[1]
+
+    def reference(w, x, n):
+        for _ in range(int(n)):
+            x = np.sign(x @ w.T)
+        return x
+
+    w, x = whole(4, SIZE, SIZE), whole(5, 8, SIZE)
+    assert depths(planned(f, w, x, 3))["pack"] == {0}
+    for n in (0, 3):
+        agrees(f, reference, w, x, jnp.asarray(n))
+
+
+def test_what_changes_in_a_loop_is_packed_there():
+    f = lambda w, x: lax.fori_loop(0, 3, lambda i, w: x @ jnp.sign(w).T, w)
+    w, x = whole(6, SIZE, SIZE), whole(7, SIZE, SIZE)
+    assert depths(planned(f, w, x))["pack"] == {1}
+
+
+def test_panels_are_given_back():
+    """The weights of a layer are packed into the memory that those of the layer before had."""
+    layers = [whole(i, SIZE, SIZE) for i in range(6)]
+
+    def f(ws, x):
+        for w in ws:
+            x = jnp.sign(x @ w.T)
+        return x
+
+    one = layers[0].nbytes
+    assert one < planned(f, layers, whole(7, 8, SIZE)).arena_bytes < 2 * one
+
+
+def test_a_matrix_that_is_used_again_and_again_is_packed_for_fewer_rows():
+    form = lambda rows: Contraction(TYPES["float32"], (), (Axis(rows, 512, 0, 512),), 512, (Axis(512, 1, 512, 0),))
+    packed = lambda rows, times: contraction.plan(form(rows), ICE_LAKE, True, times).packed
+    assert packed(200, 1) and not packed(64, 1) and packed(64, 2) and packed(1, 1000)
+
+
+def test_a_vector_meets_few_lines_of_a_matrix_at_a_time():
+    """All of which may belong into one set of a cache. The sums do not hang on where the matrix lies."""
+    form = Contraction(TYPES["float32"], (), (), 1024, (Axis(256, 1, 1024, 0),))
+    count, _, size = contraction.plan(form, ICE_LAKE, True).outside
+    assert count * size == 256 and size <= 8
+    v, m = whole(8, 300), whole(9, 300, 128)
+    np.testing.assert_array_equal(jax.jit(jnp.matmul)(v, m), np.asarray(v) @ np.asarray(m))
+
+
+def test_transposed_panels_follow_the_lines_that_they_read():
+    """Squares are taken along a row of the operand, however few panels there are."""
+    x, w = whole(10, 100, 1024), whole(11, 256, 1024)
+    program = planned(lambda x, w: x @ w.T, x, w)
+    (pack,) = (step for _, step in program.steps() if step.name == "launch")
+    assert pack.nest.tile is not None and pack.nest.order[-1] == pack.nest.tile
