@@ -95,6 +95,7 @@ class Transforms:
     exchange: float = 4.0  # what bringing rows to lanes costs a number, in the operations of `fourier.cost`
     near: int = 1 << 15  # bytes of scratch memory beyond which passes get slower
     slower: float = 1.5  # by so much
+    masked: float = 1.7  # what a vector that is not full costs, in full ones
 
 
 @dataclass(frozen=True, kw_only=True)

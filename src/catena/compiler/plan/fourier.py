@@ -194,7 +194,8 @@ def _halves(v: Numbers, n: int) -> tuple[int, int] | None:
 def _cost(v: Numbers, s: Sweep) -> float:
     costs = v.machine.transforms
     each = cost(radices(s.n)) + costs.exchange * sum(s.rows)
-    return v.blocks(s.lanes) * s.n * each * (costs.slower if v.scratch(s.n) > costs.near else 1)
+    vectors = s.lanes // v.width + costs.masked * (s.lanes % v.width > 0)
+    return vectors * s.n * each * (costs.slower if v.scratch(s.n) > costs.near else 1)
 
 
 RULES = {"fourier": fourier}
