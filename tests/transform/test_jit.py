@@ -11,6 +11,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.core.array import typed_array
 
 X = np.arange(3, dtype=np.float32)
 
@@ -864,3 +865,18 @@ def test_the_signature_is_there_for_who_does_not_follow_what_is_wrapped():
 
     assert str(inspect.signature(jax.jit(f), follow_wrapped=False)) == "(x, y=1, *, z)"
     assert not hasattr(jax.jit(max), "__signature__")  # which has none
+
+
+def test_arrays_keep_the_order_that_programs_read():
+    """An array that lies otherwise, as a transposed one does, is copied for its first call and not again."""
+    f = jax.jit(lambda x: x + 1)
+    turned = jnp.arange(12.0).reshape(3, 4).T
+    assert not turned._value.flags.c_contiguous
+    for _ in range(3):
+        np.testing.assert_array_equal(f(turned), np.arange(12.0).reshape(3, 4).T + 1)
+    assert turned._value.flags.c_contiguous
+    np.testing.assert_array_equal(turned, np.arange(12.0).reshape(3, 4).T)
+    spread = typed_array(np.broadcast_to(np.float32(2), (1000,)), jax.typeof(jnp.zeros(1000)))
+    for _ in range(3):
+        np.testing.assert_array_equal(f(spread), np.full(1000, 3.0))
+    assert spread._value.strides == (0,)  # still a single number in memory

@@ -9,7 +9,7 @@ import functools
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -417,12 +417,16 @@ def rerun(closed: ClosedJaxpr, arrays) -> None:
         context.source = before
 
 
-def run_entry(entry, values: tuple, outs: tuple):
-    """Call a native entry; arguments that it cannot read in place (strides, byte order) are copied and tried again."""
+def run_entry(entry, values: tuple, outs: tuple, arrays: Sequence[Array] = ()):
+    """Call a native entry; arguments that it cannot read in place (strides, byte order) are copied and tried again.
+    ``arrays``, whose values they are, keep the copies for the next call, as of a transposed array.
+    """
     status = entry(values, outs)
     while status > 0:
         bad = status - 1
         native = np.array(values[bad], values[bad].dtype.newbyteorder("="), order="C", copy=True)
+        if arrays and all(values[bad].strides):  # what is spread stays small
+            arrays[bad]._value = native
         values = (*values[:bad], native, *values[bad + 1 :])
         status = entry(values, outs)
 
@@ -569,7 +573,7 @@ def run_placed(entry, specs, makers, args, out_avals) -> list:
     outs = tuple([make(shape, dtype) for make, shape, dtype in specs])
     values = tuple([x._value for x in args])
     if entry(values, outs):
-        run_entry(entry, values, outs)
+        run_entry(entry, values, outs, args)
     arrays = []
     for value, (kind, weak, known) in zip(outs, makers):  # noqa: B905 (hot)
         array = _new(kind)
@@ -600,7 +604,7 @@ def run_with_others(entry, specs, used, arguments, constants, order, args, out_a
     if entry is not None:
         values = tuple([x._value for x in args] if used is None else [args[i]._value for i in used])
         if entry(values, outs):
-            run_entry(entry, values, outs)
+            run_entry(entry, values, outs, args if used is None else [args[i] for i in used])
     found = (*outs, *[args[i]._value for i in arguments], *map(live, constants))
     return [typed_array(found[k], a) for k, a in zip(order, out_avals)]  # noqa: B905 (hot)
 
@@ -614,7 +618,7 @@ def run_fast(found, args):
     outs = tuple([make(shape, dtype) for make, shape, dtype in specs])
     values = tuple([x._value for x in args] if used is None else [args[i]._value for i in used])
     if entry(values, outs):
-        run_entry(entry, values, outs)
+        run_entry(entry, values, outs, args if used is None else [args[i] for i in used])
     if out_tree is None:
         return fresh_array(outs[0], avals[0])
     return tree_unflatten(out_tree, [fresh_array(o, a) for o, a in zip(outs, avals)])  # noqa: B905 (hot)
