@@ -126,6 +126,11 @@ class Machine:
         """Whether the processor has instructions between f16 and f32."""
         return "f16c" in self.features or not self.triple.startswith("x86_64")
 
+    @property
+    def chooses(self) -> int:
+        """The bytes of the vectors whose lanes one instruction fills with any lanes of others; 0 if there is none."""
+        return 64 if "avx512f" in self.features else 32 if "avx2" in self.features else 0
+
     def compresses(self, bits: int) -> bool:
         """Whether the processor packs chosen lanes of a vector of such integers together."""
         needed = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} | ({"avx512vbmi2"} if bits < 32 else set())

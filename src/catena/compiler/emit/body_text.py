@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import checks, masks, ops
+from catena.compiler.emit import checks, masks, ops, places
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
@@ -31,7 +31,7 @@ class BodyWriter:
         self.e, self.layout, self.nest, self.pointers, self.guard = e, layout, layout.nest, pointers, guard
         self.width, self.active = 1, None
         self.iv: dict[int, object] = {}
-        self.tiled = False  # whether the copies are the lines of a square
+        self.together: int | None = None  # the dimension whose iterations the copies are
         self.folds: list = []
         self.tests = checks.Tests(stops)
 
@@ -55,6 +55,21 @@ class BodyWriter:
                 known = moved[base, memory, coefficient] = self.e.op(f"getelementptr {memory}, ptr {base}, i64 {by}")
             c.pointers[key] = known, const
 
+    def moved_together(self, copies: list[Copy], d: int, i) -> list[Copy]:
+        """Copies that are a few elements apart, at index `i` of the dimension of the lanes."""
+        first = copies[0].child()
+        first.base = i
+        self.advance(first, d, i)
+        moved = [first]
+        for c in copies[1:]:
+            same = c.child()
+            same.base = i
+            for key, (_, const) in copies[0].pointers.items():
+                base, at = first.pointers[key]
+                same.pointers[key] = base, at + c.pointers[key][1] - const
+            moved.append(same)
+        return moved
+
     # ---- statements ----------------------------------------------------------------------------------------
 
     def is_along_lanes(self, i: int) -> bool:
@@ -69,17 +84,12 @@ class BodyWriter:
         if s.op == "const":
             return
         if s.op == "check":
-            each = self.is_along_lanes(i) or (self.tiled and self.nest.depends[i] >> self.nest.tile & 1)
+            each = self.is_along_lanes(i) if self.together is None else self.differs(i)
             self.tests.pending += [(i, s, c) for c in (copies if each else copies[:1])]
             return
-        if self.tiled and loops.is_transposed(s, self.nest.tile, self.nest.vector):
-            self._transposed(i, s, copies)
-            return
-        if self.tiled and self.nest.depends[i] >> self.nest.tile & 1:
-            for c in copies:
-                c.env[i] = self._one(i, s, c)
-            return
-        if not self.is_along_lanes(i):
+        if self.together is not None:
+            self._for_each(i, s, copies)
+        elif not self.is_along_lanes(i):
             result = self._one(i, s, copies[0])
             for c in copies:
                 c.env[i] = result
@@ -87,6 +97,24 @@ class BodyWriter:
             for c in copies:
                 c.env[i], c.env[self.layout.loads_together[i]] = self._read_pair(i, s, c)
         elif self.width == 1 or i not in self.layout.loads_together.values():
+            for c in copies:
+                c.env[i] = self._one(i, s, c)
+
+    def differs(self, i: int) -> bool:
+        """Whether a statement differs in the iterations that are done together."""
+        return bool(self.nest.depends[i] >> self.together & 1)
+
+    def _for_each(self, i: int, s, copies: list[Copy]) -> None:
+        """A statement for iterations that are done together."""
+        if not self.differs(i):
+            result = self._one(i, s, copies[0])
+            for c in copies:
+                c.env[i] = result
+        elif self.together == self.nest.tile and loops.is_transposed(s, self.nest.tile, self.nest.vector):
+            self._transposed(i, s, copies)
+        elif self.width > 1 and self.guard is None and loops.shares_place(self.nest, s, self.together):
+            places.read(self, i, s, copies)
+        else:
             for c in copies:
                 c.env[i] = self._one(i, s, c)
 
@@ -170,7 +198,7 @@ class BodyWriter:
         """Two loads as one of whole vectors."""
         buffer, dtype, offset = s.attr
         t = TYPES[dtype]
-        pointer, _ = self._address(i, t.memory, offset, c, self.width)
+        pointer, _ = self.address(i, t.memory, offset, c, self.width)
         self._check("load", buffer, pointer, t, 2 * self.width)
         return [self.e.widen(raw, t, self.width) for raw in self.e.load_interleaved(t, pointer, self.width)]
 
@@ -178,7 +206,7 @@ class BodyWriter:
         """Two stores as one of whole vectors."""
         s = self.nest.stores[i]
         t = TYPES[s.dtype]
-        pointer, _ = self._address(("store", i), t.memory, s.offset, c, self.width)
+        pointer, _ = self.address(("store", i), t.memory, s.offset, c, self.width)
         self._check("store", s.buffer, pointer, t, 2 * self.width)
         parts = [self.e.narrow(self.use(self.nest.stores[k].stmt, c), t, self.width) for k in (i, j)]
         self.e.store_interleaved(t, parts, pointer, self.width)
@@ -197,20 +225,13 @@ class BodyWriter:
 
     # ---- memory --------------------------------------------------------------------------------------------
 
-    def _address(self, key, memory: str, offset, c: Copy, width: int) -> tuple[str, bool]:
+    def address(self, key, memory: str, offset, c: Copy, width: int) -> tuple[str, bool]:
         """The pointer of an access and whether it is one pointer per lane."""
-        base, const = c.pointers[key]
-        pointer = self.e.element(base, memory, const)
-        vectors = []
-        for t, k in offset[2]:
-            if width > 1 and self.is_lanes(t):
-                vectors.append((t, k))
-            else:
-                pointer = self.e.element(pointer, memory, self._times(self.use(t, c, 1), k))
+        pointer, vectors = self.start_of(key, memory, offset, c, width)
         if not vectors:
             return pointer, False
         own = next((k for d, k in offset[1] if d == self.nest.vector), 0)
-        if not own and len(vectors) == 1 and vectors[0][1] == 1 and (short := self._short(vectors[0][0], c)):
+        if not own and len(vectors) == 1 and vectors[0][1] == 1 and (short := self.short_places(vectors[0][0], c)):
             return self.e.op(f"getelementptr {memory}, ptr {pointer}, <{width} x i32> {short}"), True
         at = self.e.lanes(width, own)
         for t, k in vectors:
@@ -219,7 +240,18 @@ class BodyWriter:
             at = self.e.op(f"add <{width} x i64> {at}, {x}")
         return self.e.op(f"getelementptr {memory}, ptr {pointer}, <{width} x i64> {at}"), True
 
-    def _short(self, t: int, c: Copy) -> str | None:
+    def start_of(self, key, memory: str, offset, c: Copy, width: int | None = None) -> tuple[str, list]:
+        """The pointer of an access without what differs in lanes, and the terms of its offset that do."""
+        base, const = c.pointers[key]
+        pointer, vectors = self.e.element(base, memory, const), []
+        for t, k in offset[2]:
+            if width != 1 and self.is_lanes(t):
+                vectors.append((t, k))
+            else:
+                pointer = self.e.element(pointer, memory, self._times(self.use(t, c, 1), k))
+        return pointer, vectors
+
+    def short_places(self, t: int, c: Copy) -> str | None:
         """The lanes of a position that was computed in 32 bits: a gather takes twice as many of these at once."""
         s = self.nest.stmts[t]
         source = s.args[0] if s.op == "convert" else None
@@ -227,7 +259,7 @@ class BodyWriter:
 
     def _load(self, key, s, c: Copy, width: int, mask: str | None) -> str:
         t, offset = TYPES[s.attr[1]], s.attr[2]
-        pointer, spread = self._address(key, t.memory, offset, c, width)
+        pointer, spread = self.address(key, t.memory, offset, c, width)
         if spread:
             self._check("load", s.attr[0], pointer, t, width, None, mask)
             return self.e.widen(self.e.gather(t, pointer, width, mask), t, width)
@@ -259,7 +291,7 @@ class BodyWriter:
         t = TYPES[dtype]
         width = self.width if width is None else width
         mask = self.use(condition, c, width) if condition >= 0 else None
-        pointer, spread = self._address(key, t.memory, offset, c, width)
+        pointer, spread = self.address(key, t.memory, offset, c, width)
         buffer = self.layout.buffers[key]
         if spread:
             self._check("store", buffer, pointer, t, width, None, mask)

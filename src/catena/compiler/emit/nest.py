@@ -112,10 +112,14 @@ class NestWriter:
         self.body.store_all(copies)
 
     def _scalar_loop(self, level: int, d: int, copies: list[Copy]) -> None:
-        if d == self.nest.tile and self.body.width == self.nest.width and not (self.in_place or self.small):
-            self._tile_loop(level, d, copies[0])
-            return
         start, stop = self.ranges[d][:2] if d in self.ranges else (0, self.nest.extents[d])
+        if not (self.in_place or self.small):
+            if d == self.nest.tile and self.body.width == self.nest.width:
+                self._loop_together(level, d, 0, self.nest.extents[d], self.body.width, copies[0])
+                return
+            if d != self.nest.tile and self.nest.step(d) > 1:
+                self._loop_together(level, d, start, stop, self.nest.step(d), copies[0])
+                return
         if self.nest.run is not None and d == self.nest.run.dim:
             self._run(level, d, copies)
         elif self.small:
@@ -160,11 +164,10 @@ class NestWriter:
         end = self.e.op(f"add nuw nsw i64 {first}, {size}")
         return first, self.e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {stop})"), opened
 
-    def _tile_loop(self, level: int, d: int, c: Copy) -> None:
-        """Squares of lanes and iterations: one copy of the body for each line; the last square overlaps."""
-        n, size = self.nest.extents[d], self.body.width
-        with self._loop(level, 0, n, size) as i:
-            at = self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {n - size})") if n % size else i
+    def _loop_together(self, level: int, d: int, start, stop, size: int, c: Copy) -> None:
+        """Several iterations at once: one copy of the body for each; the last of them overlap those before."""
+        with self._loop(level, start, stop, size) as i:
+            at = self._not_beyond(i, stop, size)
             first = c.child()
             self.body.advance(first, d, at)
             lines = [first]
@@ -174,9 +177,19 @@ class NestWriter:
                     key: (p, const + k * self.layout.coefficient(key, d)) for key, (p, const) in first.pointers.items()
                 }
                 lines.append(line)
-            self.body.tiled = True
+            self.body.together = d
             self._level(level + 1, lines)
-            self.body.tiled = False
+            self.body.together = None
+
+    def _not_beyond(self, i: str, stop, size: int) -> str:
+        """Iteration `i`, moved back where fewer than so many are left."""
+        if not isinstance(stop, int):
+            last = self.e.op(f"sub i64 {stop}, {size}")
+        elif stop % size:
+            last = stop - size
+        else:
+            return i
+        return self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
 
     def _enter(self, level: int, d: int, i, copies: list[Copy]) -> None:
         self.body.iv[d] = i
@@ -192,7 +205,8 @@ class NestWriter:
         start = 0
         if n <= width:
             return [Segment(0, n, n, 1)]
-        if loops.is_idempotent(self.nest, d, self.in_place):
+        one_by_one = self.nest.together is not None and self.nest.tile is None  # elements are read
+        if loops.is_idempotent(self.nest, d, self.in_place) and not (one_by_one and n % width <= width // 2):
             return [Segment(0, n, width, unroll, clamp=bool(n % (width * unroll)))]
         out = []
         for u in dict.fromkeys((unroll, 1)):
@@ -271,6 +285,9 @@ class NestWriter:
         return self.e.op(f"icmp uge <{self.body.width} x i64> {self.e.lanes(self.body.width)}, {count}")
 
     def _block(self, level: int, d: int, base, s: Segment, copies: list[Copy]) -> None:
+        if self.body.together is not None:
+            self._level(level + 1, self.body.moved_together(copies, d, base))
+            return
         inner = []
         for u in range(s.unroll):
             c = copies[0].child()

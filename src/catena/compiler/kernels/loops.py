@@ -19,6 +19,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.types import DTYPES, TYPES, Type
 from catena.compiler.kernels.body import Body, Stmt
+from catena.compiler.machine import Machine
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 
@@ -57,6 +58,18 @@ class Fold(NamedTuple):
     run: Run | None = None  # of the one reduced dimension
 
 
+class Together(NamedTuple):
+    """So many iterations of a dimension that are done at once: the innermost one, cut into squares with the lanes that
+    are transposed whole, or one in which lanes read at the same places. Of the lanes of vectors of `chooses` bytes, any
+    are chosen at once (see `Machine`).
+    """
+
+    dim: int
+    count: int
+    squares: bool
+    chooses: int = 0
+
+
 @dataclass
 class Nest:
     extents: list[int]
@@ -70,7 +83,7 @@ class Nest:
     vector: int | None = None
     width: int = 1
     unroll: int = 1
-    tile: int | None = None  # the innermost dimension, cut into squares with the lanes that are transposed whole
+    together: Together | None = None  # iterations that are done at once
     ranges: dict[int, tuple[int, int]] = field(default_factory=dict)  # of statements, where they are known
     rows: tuple[int, ...] = ()  # the row dimensions of a row group: outermost, in order, without lanes
 
@@ -88,6 +101,17 @@ class Nest:
     def trips(self) -> int:
         """How often the body runs; runs are taken to share their dimension out."""
         return math.prod(n for d, n in enumerate(self.extents) if not self.hangs_on(d))
+
+    def step(self, d: int) -> int:
+        """The iterations of a loop that are done at once."""
+        if self.together is not None and not self.together.squares and d == self.together.dim:
+            return self.together.count
+        return self.width * self.unroll if d == self.vector else 1
+
+    @property
+    def tile(self) -> int | None:
+        """The dimension that is cut into squares with the lanes."""
+        return self.together.dim if self.together is not None and self.together.squares else None
 
     def hangs_on(self, d: int) -> bool:
         """Whether a run begins or ends elsewhere from one iteration of dimension `d` to the next."""
@@ -123,10 +147,17 @@ class Nest:
         )
         stores = tuple((at[s.buffer], *s[1:]) for s in self.stores)
         folds = tuple((f[:3], tuple((at[b], t, o) for b, t, o in f.dests), f[4:]) for f in self.folds)
-        loops = (tuple(self.order), self.rows, self.vector, self.width, self.unroll, self.tile)
+        loops = (tuple(self.order), self.rows, self.vector, self.width, self.unroll, self._together())
         extents = tuple(None if d in opened else n for d, n in enumerate(self.extents))
         shape = (extents, self.reduced, *loops)
         return shape, stmts, stores, folds, self.sequential
+
+    def _together(self) -> tuple | None:
+        """What the text tells of iterations that are done at once: how lanes read hangs on where the places lie."""
+        if self.together is None or self.together.squares:
+            return self.together
+        places = (t for s in self.stmts if s.op == "load" for t, _ in s.attr[2][2])
+        return *self.together, tuple(map(self.ranges.get, places))
 
     def offsets(self):
         """Every affine expression of the nest."""
@@ -158,8 +189,9 @@ def from_body(body: Body, reduced=(), stores=(), folds=(), independent: frozense
 # ---- schedule ----------------------------------------------------------------------------------------------
 
 
-def schedule(nest: Nest, vector_bytes: int) -> Nest:
+def schedule(nest: Nest, machine: Machine) -> Nest:
     """Merges dimensions, orders the loops, picks the SIMD dimension."""
+    vector_bytes = machine.vector_bytes
     _merge(nest)
     live = [d for d, n in enumerate(nest.extents) if n != 1]
     kept = [d for d in live if d not in nest.reduced and d not in nest.rows]
@@ -179,9 +211,11 @@ def schedule(nest: Nest, vector_bytes: int) -> Nest:
             _read_bits(nest)
         nest.width = min(vector_bytes // _widest(nest, vector), extent)
         light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
-        nest.tile = inside if _tiles(nest, inside) else None
+        nest.together = Together(inside, nest.width, True) if _tiles(nest, inside) else None
         in_copies = nest.folds and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
         nest.unroll = COPIES if in_copies and light and inner and extent >= COPIES * nest.width else 1
+        if transposed and nest.together is None:
+            _share_places(nest, machine)
         if nest.run is not None:  # each copy spares a look at what the columns share
             nest.unroll = min(COPIES, extent // nest.width)
     return nest
@@ -236,6 +270,59 @@ def _tiles(nest: Nest, d: int | None) -> bool:
         and all(s.op != "affine" for s in nest.stmts)
         and any(is_transposed(s, d, nest.vector) for s in nest.stmts)
     )
+
+
+AT_ONCE, FEWER_AT_ONCE, LONG_BODY = 8, 4, 8  # rows; and the statements from which on they are fewer
+MOST_AT_ONCE = 128  # elements
+
+
+def _share_places(nest: Nest, machine: Machine) -> None:
+    """Does several iterations of a loop at once where lanes read at places that are computed, and the same in all of
+    them, as `x[:, i]` does: what tells the places is computed once, and its lanes are taken apart once.
+    """
+    loops = nest.order[len(nest.rows) : nest.order.index(nest.vector)]
+    shared = [d for d in loops if nest.extents[d] >= AT_ONCE and any(shares_place(nest, s, d) for s in nest.stmts)]
+    if not shared or any(s.op == "affine" and affine.coefficient(s.attr, shared[-1]) for s in nest.stmts):
+        return
+    if nest.order[-1] != nest.vector:
+        return
+    d = shared[-1]
+    nest.order.remove(d)
+    nest.order.insert(-1, d)
+    own = sum(mask >> d & 1 and mask >> nest.vector & 1 for mask in nest.depends)
+    many = AT_ONCE if own <= LONG_BODY else FEWER_AT_ONCE
+    nest.together = Together(d, max(min(many, MOST_AT_ONCE // nest.width), 2), False, machine.chooses)
+
+
+def shares_place(nest: Nest, s: Stmt, d: int) -> bool:
+    """Whether lanes read at places of their own, which do not hang on dimension `d`."""
+    if s.op != "load" or any(nest.depends[a] >> d & 1 for a in s.args):
+        return False
+    terms = [nest.depends[t] for t, _ in s.attr[2][2]]
+    along = sum(mask >> nest.vector & 1 for mask in terms)
+    return along == 1 and affine.coefficient(s.attr[2], d) != 0 and not any(mask >> d & 1 for mask in terms)
+
+
+def limits(nest: Nest, t: int, mask: int) -> tuple[tuple[int, int] | None, bool]:
+    """The bounds of an integer that is computed, where a mask holds; and whether the mask says no more than that."""
+    low = high = None
+    alone, pending, own = True, [mask] if mask >= 0 else [], _unconverted(nest, t)
+    while pending:
+        s = nest.stmts[pending.pop()]
+        if s.op == "and":
+            pending += s.args
+        elif s.op in ("ge", "lt") and s.args[0] == own and nest.stmts[s.args[1]].op == "const":
+            bound = nest.stmts[s.args[1]].attr
+            low, high = (bound, high) if s.op == "ge" else (low, bound - 1)
+        else:
+            alone = False
+    known = nest.ranges.get(t)
+    return known if known is not None else None if low is None or high is None else (low, high), alone
+
+
+def _unconverted(nest: Nest, t: int) -> int:
+    """The integer that a statement is, in the type in which it was computed."""
+    return nest.stmts[t].args[0] if nest.stmts[t].op == "convert" else t
 
 
 def is_transposed(s: Stmt, d: int, vector: int) -> bool:
@@ -409,6 +496,7 @@ def show(nest: Nest) -> str:
     loops = " ".join(
         f"{'reduce' if d in nest.reduced else 'for'} i{d}<{nest.extents[d]}"
         + (f" lanes {nest.width}x{nest.unroll}" if d == nest.vector else " squares" if d == nest.tile else "")
+        + (f" {nest.step(d)} at once" if d != nest.vector and nest.step(d) > 1 else "")
         for d in nest.order
     )
     lines = [f"nest {loops or 'once'}"]

@@ -31,7 +31,7 @@ def plan(nest: Nest, kept: int) -> Cascade | None:
     inner, found, blocks = 1, None, 1
     for level in reversed(range(kept, len(nest.order))):
         d = nest.order[level]
-        trips = -(-nest.extents[d] // (nest.width * nest.unroll if d == nest.vector else 1))
+        trips = -(-nest.extents[d] // nest.step(d))
         if found is None and inner * trips >= 2 * BLOCK:
             block = max(1, BLOCK // inner)
             found, trips = (level, block), -(-trips // block)

@@ -43,7 +43,7 @@ def plan(limits: Sharing, nest: Nest, part: float = 1.0) -> Pause | None:
 
 def steps(nest: Nest, d: int) -> int:
     """The iterations that one round of a loop does."""
-    return nest.width * nest.unroll if d == nest.vector else nest.width if d == nest.tile else 1
+    return nest.width if d == nest.tile else nest.step(d)
 
 
 def beside(pause: Pause, cascade: Cascade | None) -> Pause:

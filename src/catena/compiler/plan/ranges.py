@@ -50,7 +50,7 @@ class Open(NamedTuple):
         out = [] if self.outer is None else [0, nest.extents[self.outer]]
         if self.folded is not None:
             n = nest.extents[self.folded]
-            out += [0, n - n % step(nest, self.folded), *([n] if self.ragged else [])]
+            out += [0, n - n % nest.step(self.folded), *([n] if self.ragged else [])]
         return out
 
     def key(self, nest: Nest) -> tuple:
@@ -71,17 +71,12 @@ def choose(nest: Nest, in_place: bool, cut: int | None = None) -> Open:
     wanted = [d for d in (furthest, cut) if d is not None and may_open(nest, d, in_place)]
     outer = outer if outer in wanted else None
     folded = folded if folded in wanted else None
-    return Open(outer, folded, folded is not None and bool(nest.extents[folded] % step(nest, folded)))
+    return Open(outer, folded, folded is not None and bool(nest.extents[folded] % nest.step(folded)))
 
 
 def first_folded(nest: Nest) -> int | None:
     """The outermost loop that is folded away."""
     return next((d for d in nest.order if d in nest.reduced), None)
-
-
-def step(nest: Nest, d: int) -> int:
-    """The iterations of a loop that are done at once."""
-    return nest.width * nest.unroll if d == nest.vector else 1
 
 
 def _reach(nest: Nest, d: int) -> int:
@@ -93,6 +88,6 @@ def may_open(nest: Nest, d: int, in_place: bool) -> bool:
     if d != nest.vector:
         return d != nest.tile or d == nest.order[0]  # outside of the lanes, it is a loop like others
     n = nest.extents[d]
-    if n <= nest.width or n < step(nest, d):
+    if n <= nest.width or n < nest.step(d):
         return False
-    return d in nest.reduced or is_idempotent(nest, d, in_place) or n % step(nest, d) == 0
+    return d in nest.reduced or is_idempotent(nest, d, in_place) or n % nest.step(d) == 0

@@ -37,7 +37,7 @@ def chunk(sharing: Sharing, nest: Nest, in_place: bool, in_loop: bool = False) -
     extent = nest.extents[outer]
     if outer in nest.reduced:
         return None
-    step = nest.width * nest.unroll if outer == nest.vector else 1
+    step = nest.step(outer)
     if outer == nest.vector and (extent < 4 * step or (in_place and extent % step)):
         return None
     count = min(sharing.chunks(total), extent // step)

@@ -132,31 +132,11 @@ def _bounds(nest: Nest, a: affine.Affine, mask: int) -> tuple:
         reach = c * max(nest.extents[d] - 1, 0)
         low, high = low + min(reach, 0), high + max(reach, 0)
     for t, c in a[2]:
-        ends = nest.ranges.get(t) or _masked(nest, t, mask)
+        ends, _ = loops.limits(nest, t, mask)
         if ends is None:
             return None, None
         low, high = low + min(c * ends[0], c * ends[1]), high + max(c * ends[0], c * ends[1])
     return low, high
-
-
-def _unconverted(nest: Nest, t: int) -> int:
-    """The integer that a statement is, in the type in which it was computed."""
-    return nest.stmts[t].args[0] if nest.stmts[t].op == "convert" else t
-
-
-def _masked(nest: Nest, t: int, mask: int) -> tuple[int, int] | None:
-    """The bounds that a conjunction of comparisons gives to a statement."""
-    low = high = None
-    pending = [mask] if mask >= 0 else []
-    t = _unconverted(nest, t)
-    while pending:
-        s = nest.stmts[pending.pop()]
-        if s.op == "and":
-            pending += s.args
-        elif s.op in ("ge", "lt") and s.args[0] == t and nest.stmts[s.args[1]].op == "const":
-            bound = nest.stmts[s.args[1]].attr
-            low, high = (bound, high) if s.op == "ge" else (low, bound - 1)
-    return None if low is None or high is None else (low, high)
 
 
 def _grouped(fused: Fused, members: list[int], nest_of, readers: dict[int, set[int]], machine: Machine) -> Step | None:

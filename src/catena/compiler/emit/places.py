@@ -1,0 +1,153 @@
+"""Loads of several copies of a body at the same computed places: columns that an index vector tells, of several rows.
+
+Where the places lie within a vector or two of a row, this is read, and its lanes are chosen, by one instruction of x86
+processors since 2013. Otherwise the places are taken apart once, and elements are read one by one, which takes half the
+time of gathers, each of which takes its places apart; where lanes are off, a gather is used.
+"""
+
+from __future__ import annotations
+
+from catena.compiler.graph.types import TYPES, Type, vector
+from catena.compiler.kernels import loops
+
+
+def read(body, i: int, s, copies) -> None:
+    """Writes load `s`, statement `i`, for copies that read at the same places of each."""
+    t = TYPES[s.attr[1]]
+    if (within := _within(body, i, s, t)) is not None:
+        for c in copies:
+            c.env[i] = _chosen(body, i, s, c, *within)
+        return
+    if not s.args:
+        parts = _one_by_one(body, i, s, copies)
+    else:
+        mask = body.use(s.args[0], copies[0])
+        every = body.e.op(f"call i1 @llvm.vector.reduce.and.v{body.width}i1(<{body.width} x i1> {mask})")
+        parts = _either(
+            body.e,
+            every,
+            vector(t.memory, body.width),
+            lambda: _one_by_one(body, i, s, copies),
+            lambda: [_gathered(body, i, s, c, mask) for c in copies],
+        )
+    for c, raw in zip(copies, parts, strict=True):
+        c.env[i] = body.e.widen(raw, t, body.width)
+
+
+def _either(e, condition: str, type_: str, yes, no) -> list[str]:
+    """Results of that type of what writes one branch or the other."""
+    labels, ends, results, done = (e.label(), e.label()), [], [], e.label()
+    e.branch(condition, *labels)
+    for label, write in zip(labels, (yes, no)):
+        e.start(label)
+        results.append(write())
+        ends.append(e.block)
+        e.jump(done)
+    e.start(done)
+    return [e.op(f"phi {type_} [ {a}, %{ends[0]} ], [ {b}, %{ends[1]} ]") for a, b in zip(*results, strict=True)]
+
+
+def _place(body, offset) -> tuple[int, int]:
+    """The statement that tells the places of lanes, and by how much it counts."""
+    ((t, k),) = [(t, k) for t, k in offset[2] if body.is_lanes(t)]
+    return t, k
+
+
+def _gathered(body, i: int, s, c, mask: str) -> str:
+    t = TYPES[s.attr[1]]
+    return body.e.gather(t, body.address(i, t.memory, s.attr[2], c, body.width)[0], body.width, mask)
+
+
+def _one_by_one(body, i: int, s, copies) -> list[str]:
+    e, memory, offset = body.e, TYPES[s.attr[1]].memory, s.attr[2]
+    t, k = _place(body, offset)
+    own, short = body.layout.coefficient(i, body.nest.vector), body.short_places(t, copies[0])
+    lanes, type_ = (short, "i32") if short is not None else (copies[0].env[t], "i64")
+    places = []
+    for lane in range(body.width):
+        x = e.op(f"extractelement <{body.width} x {type_}> {lanes}, i64 {lane}")
+        x = e.op(f"sext i32 {x} to i64") if short is not None else x
+        x = e.op(f"mul nsw i64 {x}, {k}") if k != 1 else x
+        places.append(e.op(f"add nsw i64 {x}, {own * lane}") if own * lane else x)
+    v, out = vector(memory, body.width), []
+    for c in copies:
+        pointer, whole = body.start_of(i, memory, offset, c)[0], "poison"
+        for lane, at in enumerate(places):
+            x = e.op(f"load {memory}, ptr {e.element(pointer, memory, at)}")
+            whole = e.op(f"insertelement {v} {whole}, {memory} {x}, i64 {lane}")
+        out.append(whole)
+    return out
+
+
+# ---- lanes that are chosen -----------------------------------------------------------------------------------
+
+CHOICES = {  # bytes of a vector and type of its lanes -> what chooses among those of one, and among those of two
+    (64, "float"): ("avx512.permvar.sf.512", "avx512.vpermi2var.ps.512"),
+    (64, "i32"): ("avx512.permvar.si.512", "avx512.vpermi2var.d.512"),
+    (64, "double"): ("avx512.permvar.df.512", "avx512.vpermi2var.pd.512"),
+    (64, "i64"): ("avx512.permvar.di.512", "avx512.vpermi2var.q.512"),
+    (32, "float"): ("avx2.permps", None),
+    (32, "i32"): ("avx2.permd", None),
+}
+
+
+def _within(body, i: int, s, t: Type) -> tuple[int, int] | None:
+    """The bounds of the places that lanes read, where two vectors hold all that lies between."""
+    place, k = _place(body, s.attr[2])
+    bounds, alone = loops.limits(body.nest, place, s.args[0] if s.args else -1)
+    if bounds is None or not alone or k != 1 or body.layout.coefficient(i, body.nest.vector):
+        return None
+    size = body.nest.together.chooses
+    fits = (size, t.register) in CHOICES and bounds[1] - bounds[0] < 2 * _lanes(size, t.register)
+    return bounds if fits else None
+
+
+def _chosen(body, i: int, s, c, low: int, high: int) -> str:
+    """The lanes that places tell of all that lies between their bounds."""
+    e, t, size = body.e, TYPES[s.attr[1]], body.nest.together.chooses
+    pointer, ((place, _),) = body.start_of(i, t.memory, s.attr[2], c)
+    lanes, vectors = _lanes(size, t.register), []
+    for start in range(low, high + 1, lanes):
+        mask = None
+        if high - start < lanes - 1:
+            mask = "<" + ", ".join(f"i1 {'true' if start + n <= high else 'false'}" for n in range(lanes)) + ">"
+        vectors.append(e.load(t, e.element(pointer, t.memory, start), lanes, 1, mask))
+    short = body.short_places(place, c)
+    type_, x = ("i32", short) if short is not None else ("i64", c.env[place])
+    return _choose(e, vectors, t.register, (type_, x, low), body.width, size)
+
+
+def _bits_of(register: str) -> int:
+    return 64 if register in ("double", "i64") else 32
+
+
+def _lanes(size: int, register: str) -> int:
+    return size * 8 // _bits_of(register)
+
+
+def _choose(e, vectors: list[str], register: str, places: tuple[str, str, int], width: int, size: int) -> str:
+    """The elements of one or two vectors of `size` bytes at the places that `width` lanes hold: these are their type,
+    their name, and the place that the first element has.
+    """
+    type_, x, first = places
+    bits, count = _bits_of(register), _lanes(size, register)
+    if type_ != f"i{bits}":
+        x = e.op(f"{'sext' if bits == 64 else 'trunc'} <{width} x {type_}> {x} to <{width} x i{bits}>")
+    if first:
+        x = e.op(f"sub <{width} x i{bits}> {x}, splat (i{bits} {first})")
+    if width < count:
+        order = ", ".join(f"i32 {min(k, width - 1)}" for k in range(count))
+        x = e.op(f"shufflevector <{width} x i{bits}> {x}, <{width} x i{bits}> poison, <{count} x i32> <{order}>")
+    v, i, (one, two) = f"<{count} x {register}>", f"<{count} x i{bits}>", CHOICES[size, register]
+    if len(vectors) == 1:
+        out = e.call(f"llvm.x86.{one}", v, [(v, vectors[0]), (i, x)])
+    elif two is not None:
+        out = e.call(f"llvm.x86.{two}", v, [(v, vectors[0]), (i, x), (v, vectors[1])])
+    else:
+        halves = [e.call(f"llvm.x86.{one}", v, [(v, half), (i, x)]) for half in vectors]
+        below = e.op(f"icmp slt {i} {x}, splat (i{bits} {count})")
+        out = e.op(f"select <{count} x i1> {below}, {v} {halves[0]}, {v} {halves[1]}")
+    if width == count:
+        return out
+    kept = ", ".join(f"i32 {k}" for k in range(width))
+    return e.op(f"shufflevector {v} {out}, {v} poison, <{width} x i32> <{kept}>")

@@ -1,0 +1,58 @@
+"""Lanes that read at the same computed places of several rows: columns by an index vector."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.machine import X86_64_V3, X86_64_V4
+from catena.compiler.native.compile import text_of
+
+RNG = np.random.default_rng(0)
+WIDTHS = (7, 16, 31, 33, 100)  # of rows: in one vector, in two, and longer ones
+
+
+def operands(columns, taken=None, rows=37, dtype=np.float32):
+    x = RNG.standard_normal((rows, columns)).astype(dtype)
+    return x, RNG.integers(-columns, columns, columns if taken is None else taken).astype(np.int32)
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_columns_by_an_index_vector(columns):
+    x, i = operands(columns)
+    np.testing.assert_array_equal(jax.jit(lambda x, i: x[:, i] * 2)(x, i), x[:, i] * 2)
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_columns_that_may_not_be_there(columns):
+    x, i = operands(columns)
+    i[::3] += 2 * columns
+    expected = np.where(i < columns, x[:, np.clip(i, -columns, columns - 1)], np.nan)
+    np.testing.assert_array_equal(jax.jit(lambda x, i: jnp.take(x, i, axis=1))(x, i), expected)
+    np.testing.assert_array_equal(jax.jit(lambda x, i: jnp.take(x, i, axis=1))(x, i % columns), x[:, i % columns])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float16", "float64", "int64"])
+def test_columns_of_other_types(dtype):
+    with jax.enable_x64(True):
+        x, i = operands(20, 90, dtype=dtype)
+        np.testing.assert_array_equal(jax.jit(lambda x, i: x[:, i])(x, i), x[:, i])
+
+
+def test_members_rows_that_threads_share_and_gradients():
+    x, i = operands(50, rows=9000)
+    np.testing.assert_array_equal(jax.jit(lambda x, i: -x[:, i])(x, i), -x[:, i])
+    x = x[:6000].reshape(3, 2000, 50)
+    np.testing.assert_array_equal(jax.jit(jax.vmap(lambda x, i: x[:, i], (0, None)))(x, i), x[:, :, i])
+    got = jax.jit(jax.grad(lambda x, i: jnp.sum(x[:, i] ** 2)))(x[0], i)
+    np.testing.assert_allclose(got, 2 * x[0] * np.bincount(i % 50, minlength=50), rtol=1e-6)
+
+
+def test_places_are_taken_apart_once():
+    taken = lambda x, i: x[:, i]
+    long, short = (jax.make_jaxpr(taken)(*operands(n)) for n in (100, 16))
+    text = text_of(long, machine=X86_64_V4)
+    assert " = call <16 x float> @llvm.masked.gather" not in text
+    assert [text.count(f"extractelement <{n} x i32>") for n in (16, 4)] == [16, 4]  # lanes, and the rest of a row
+    assert "avx512.permvar" in text_of(short, machine=X86_64_V4)
+    assert "avx2.permps" in text_of(short, machine=X86_64_V3)
