@@ -64,6 +64,7 @@ LIBRARIES = {
     "scico==0.0.7": "scico_denoise",
     # These have tests and no example.
     "dm-pix==0.4.5": "",
+    "flashbax==0.1.3": "",
     "jmp==0.0.4": "",
     "jraph==0.0.6.dev0": "",
     "paramax==0.0.5": "",
@@ -149,43 +150,48 @@ def download(wheel: str, folder: Path) -> None:
     subprocess.run([environment("jax"), *fetch, "--dest", folder, wheel], check=True)
 
 
-def tests(wheel: str, kept: dict, options: argparse.Namespace) -> None:
-    """What a library's own tests say on catena and on JAX, file by file, into ``kept``."""
+def tests(wheel: str, options: argparse.Namespace) -> None:
+    """What a library's own tests say on catena and on JAX, file by file."""
     sites = {kind: next((PLACE / kind).glob("lib/python*/site-packages")) for kind in ("catena", "jax")}
     folders = {kind: folder_of(wheel, site, PLACE, download) for kind, site in sites.items()}
     commands = {kind: command(kind, "pytest") for kind in sites}
     names = names_of(folders["catena"])
-    before = kept["tests"].get(wheel, {"files": {}})["files"]
-    files = {name: before[name] for name in names if name in before}
-    kept["tests"][wheel] = found = {"of": len(names), "files": files}
+    before = known()["tests"].get(wheel, {"files": {}})
+    files = {name: said for name, said in before["files"].items() if name in names}
 
     def wanted(name: str) -> bool:
         done = name in files and not files[name].keys() & {"late", "share"}
         return bool(re.search(options.files, name)) and not (options.left and done)
 
+    found = before | {"of": len(names), "files": files}
     for name, said in compare(wheel, commands, folders, PLACE, wanted, options.share):
         files[name] = said
         for test, message in said["here"]:
             print(f"    {test}: {message.splitlines()[0] if message else 'no message'}")
-        write(kept)
+        keep("tests", wheel, found)
     print(f"| {' | '.join(counted(wheel, found))} |")
     print(*reasons(wheel, found), sep="\n")
 
 
-def write(kept: dict) -> None:
+def known() -> dict:
+    """What was found so far: "examples" -> example -> what; "tests" -> library -> "files" -> file -> what."""
+    return json.loads(KEPT.read_text()) if KEPT.exists() else {"examples": {}, "tests": {}}
+
+
+def keep(kind: str, name: str, found: dict) -> None:
     """Keep what was found, a file of tests a line, in the order of the libraries."""
-    lines = []
+    kept = known()
+    kept[kind][name] = found
+    libraries = []
     for wheel in filter(kept["tests"].__contains__, LIBRARIES):
-        found = kept["tests"][wheel]
-        files = ",\n".join(
-            f"    {json.dumps(name)}: {json.dumps(said)}" for name, said in sorted(found["files"].items())
-        )
-        lines.append(f'  {json.dumps(wheel)}: {{"of": {found["of"]}, "files": {{\n{files}\n  }}}}')
+        rest = dict(kept["tests"][wheel])
+        files = [f"    {json.dumps(file)}: {json.dumps(said)}" for file, said in sorted(rest.pop("files").items())]
+        text = f'  {json.dumps(wheel)}: {json.dumps(rest)[:-1]}, "files": {{'
+        libraries.append("\n".join([text, *[",\n".join(files)] * bool(files), "  }}"]))
     names = [example for examples in LIBRARIES.values() for example in examples.split()]
     examples = [f"  {json.dumps(n)}: {json.dumps(kept['examples'][n])}" for n in names if n in kept["examples"]]
-    KEPT.write_text(
-        '{{"examples": {{\n{}\n}},\n"tests": {{\n{}\n}}}}\n'.format(",\n".join(examples), ",\n".join(lines))
-    )
+    parts = ",\n".join(examples), ",\n".join(libraries)
+    KEPT.write_text('{{"examples": {{\n{}\n}},\n"tests": {{\n{}\n}}}}\n'.format(*parts))
 
 
 def main() -> None:
@@ -199,21 +205,20 @@ def main() -> None:
     )
     parser.add_argument("--write", action="store_true", help="write docs/ecosystem.md from what was found last of each")
     options = parser.parse_args()
-    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {"examples": {}, "tests": {}}
     bad = False
     for wheel, examples in LIBRARIES.items():
         if options.only not in wheel:
             continue
         if options.tests and carries(wheel):
-            tests(wheel, kept, options)
+            tests(wheel, options)
         for example in () if options.tests else examples.split():
-            found = kept["examples"][example] = row(wheel, example)
+            found = row(wheel, example)
             bad |= "problem" in found or not found["equal"]
             print(f"| {' | '.join(cells(found))} |", flush=True)
-            write(kept)
+            keep("examples", example, found)
     if options.write:
         without = [wheel.partition("=")[0] for wheel in LIBRARIES if not carries(wheel)]
-        (ROOT / "docs" / "ecosystem.md").write_text(page(kept, LIBRARIES, without))
+        (ROOT / "docs" / "ecosystem.md").write_text(page(known(), LIBRARIES, without))
     sys.exit(bad)
 
 

@@ -22,7 +22,14 @@ EXPLAINED = [
     ),
 ]
 # What is to be known of a library's tests besides.
-NOTES: dict[str, str] = {}
+NOTES = {
+    "dm-pix": "5 files import TensorFlow, which neither environment has",
+    "gymnax": "what fails on both is `test_visualizer.py`",
+    "jraph": "what fails on both asks for `jax.lib` and `flax.optim`, which have gone, or reads absl's flags unparsed",
+    "quadax": "7 files import `problems.py`, which its source distribution does not have",
+    "tinygp": "its tests compare by `jax._src.public_test_util.check_close`, which is in `catena/compat/private.py`",
+    "tree-math": "what fails on both asks for `jax.tree_flatten`, which has gone from JAX",
+}
 
 HEAD = """# Libraries written for JAX
 
@@ -44,7 +51,10 @@ TESTS_HEAD = """
 ## Tests
 
 Those in the wheel or the source distribution, counted on catena; JAX is asked about those that fail. A library whose
-row has fewer files than it carries was not run to its end yet. {none} carry none.
+row has fewer files than it carries was not run to its end yet. A file that cannot be imported counts as one test.
+What has "test" in its name in orbax-checkpoint is helpers.
+
+{none} carry none.{unrun}
 
 | library | files | pass | skipped | fail here | fail on both |
 |---|---|---|---|---|---|
@@ -55,7 +65,8 @@ def page(kept: dict, libraries: dict[str, str], without: list[str]) -> str:
     """The text of docs/ecosystem.md.
 
     Arguments:
-      kept: "examples" -> example -> what was found; "tests" -> library -> "files" -> file -> likewise.
+      kept: "examples" -> example -> what was found; "tests" -> library -> "files" -> file -> likewise, and "before":
+        what was counted of the library before counts were kept by file.
       libraries: library -> its examples.
       without: the libraries that carry no tests.
     """
@@ -63,9 +74,12 @@ def page(kept: dict, libraries: dict[str, str], without: list[str]) -> str:
     tested = {wheel: kept["tests"][wheel] for wheel in libraries if wheel in kept["tests"]}
     rows = "\n".join(f"| {' | '.join(cells(found))} |" for found in examples)
     counts = "\n".join(f"| {' | '.join(counted(wheel, found))} |" for wheel, found in tested.items())
+    unrun = [library(wheel) for wheel in libraries if wheel not in tested and library(wheel) not in without]
+    some = f" Those of {listed(unrun)} were not run yet." if unrun else ""
+    head = TESTS_HEAD.format(none=listed(without), unrun=some)
     said = "".join(f"- {line}\n" for wheel, found in tested.items() for line in reasons(wheel, found))
     return (
-        f"{HEAD}{rows}\n\n{means(examples)}\n{COSTS}{TESTS_HEAD.format(none=listed(without))}{counts}\n\n"
+        f"{HEAD}{rows}\n\n{means(examples)}\n{COSTS}{head}{counts}\n\n"
         f"{clean(tested)}\n\nWhat fails here and passes on JAX, and why:\n\n{said}"
     )
 
@@ -91,30 +105,34 @@ def means(examples: list[dict]) -> str:
 
 def counted(wheel: str, found: dict) -> list[str]:
     """The row of the table for a library's tests."""
+    if not whole(found) and "before" in found:
+        return [wheel, *(str(found["before"][key]) for key in ("files", "passed", "skipped", "here", "both"))]
     files = found["files"].values()
     shares = sorted({file["share"] for file in files if "share" in file})
     ran = str(found["of"]) if whole(found) else f"{sum('late' not in file for file in files)} of {found['of']}"
     ran += f", {', '.join(shares)} of their tests" if shares else ""
-    failing = sum(len(file["here"]) for file in files)
-    return [wheel, ran, *(str(sum(f[key] for f in files)) for key in ("passed", "skipped")), str(failing), str(
-        sum(f["both"] for f in files)
-    )]  # fmt: skip
+    here = sum(len(file["here"]) for file in files)
+    passed, skipped, both = (sum(file[key] for file in files) for key in ("passed", "skipped", "both"))
+    return [wheel, ran, *map(str, (passed, skipped, here, both))]
 
 
 def whole(found: dict) -> bool:
     """Whether all tests of a library ran to their end."""
     files = found["files"].values()
-    return len(files) == found["of"] and not any("late" in file or "share" in file for file in files)
+    return 0 < len(files) == found["of"] and not any("late" in file or "share" in file for file in files)
 
 
 def clean(tested: dict[str, dict]) -> str:
     """Which libraries pass all tests that pass on JAX."""
-    names = [
-        wheel.partition("=")[0]
-        for wheel, found in tested.items()
-        if whole(found) and not any(file["here"] for file in found["files"].values())
-    ]
+    names = [library(wheel) for wheel, found in tested.items() if passes(found)]
     return f"Every test that passes on JAX passes here, of {len(names)} libraries: {listed(names)}."
+
+
+def passes(found: dict) -> bool:
+    """Whether all tests of a library ran to their end, and all that pass on JAX pass here."""
+    if whole(found):
+        return not any(file["here"] for file in found["files"].values())
+    return found.get("before", {}).get("whole", False) and not found["before"]["here"]
 
 
 def listed(names: list[str]) -> str:
@@ -123,23 +141,30 @@ def listed(names: list[str]) -> str:
 
 def reasons(wheel: str, found: dict) -> list[str]:
     """Why tests fail here that pass on JAX: a line for each reason, with the first test and how many there are."""
-    library = wheel.partition("=")[0]
+    name = library(wheel)
+    if not whole(found) and "before" in found:
+        return [f"{name}: {why}" for why in found["before"]["why"]]
     why_of: dict[str, list[str]] = {}
-    for name, file in found["files"].items():
-        for test, message in file["here"]:
-            place = f"{name}::{test}"
-            why_of.setdefault(reason(library, place, message) or quoted(message), []).append(place)
+    for place, said in found["files"].items():
+        for test, message in said["here"]:
+            why = reason(name, f"{place}::{test}", message) or quoted(message)
+            why_of.setdefault(why, []).append(f"{place}::{test}")
     lines = [
-        f"{library}, `{tests[0]}`{f' and {len(tests) - 1} more' if tests[1:] else ''}: {why}"
+        f"{name}, `{tests[0]}`{f' and {len(tests) - 1} more' if tests[1:] else ''}: {why}"
         for why, tests in why_of.items()
     ]
-    return [*lines, *([f"{library}: {NOTES[library]}"] if library in NOTES else [])]
+    return [*lines, *([f"{name}: {NOTES[name]}"] if name in NOTES else [])]
 
 
-def reason(library: str, test: str, message: str) -> str:
+def library(wheel: str) -> str:
+    """The name of a library without its version."""
+    return wheel.partition("=")[0]
+
+
+def reason(name: str, test: str, message: str) -> str:
     """Why a test fails here, if that is known."""
     for which, tests, messages, why in EXPLAINED:
-        if re.search(which, library) and re.search(tests, test) and re.search(messages, message):
+        if re.search(which, name) and re.search(tests, test) and re.search(messages, message):
             return why
     return ""
 
