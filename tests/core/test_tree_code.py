@@ -5,6 +5,7 @@ import enum
 from collections import OrderedDict, defaultdict, namedtuple
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 import catena as jax
@@ -126,6 +127,64 @@ def collected_without_code(treedef, tree):
     )
     fresh = treedef.compose(jax.tree.structure(0)) if fresh is treedef else fresh
     return fresh.flatten_up_to(tree)
+
+
+PREDICATES = {
+    "None": lambda x: x is None,
+    "pairs": lambda x: type(x) in (Pair, tuple),
+    "lists": lambda x: np.bool_(type(x) is list),
+    "nothing": lambda x: None,
+    "all": lambda x: True,
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: str(jax.tree.structure(family[0])))
+@pytest.mark.parametrize("is_leaf", PREDICATES.values(), ids=PREDICATES)
+def test_code_asks_a_function_about_every_node_once(family, is_leaf):
+    """Also where the tree turns out to be another, and where the function is another with the same code."""
+    asked, extra = [], []
+
+    def asking(x):
+        asked.append(x)
+        return (x in extra) or is_leaf(x)
+
+    def check(tree):
+        asked.clear()
+        expected = flatten_with(tree, asking, with_path=False)
+        before, asked[:] = [*asked], []
+        leaves, treedef = jax.tree.flatten(tree, asking)
+        assert (leaves, treedef) == expected and repr(treedef) == repr(expected[1])
+        assert [*map(id, asked)] == [*map(id, before)]
+
+    known, *others = family
+    for _ in range(2 * HOT):
+        check(known)
+    for tree in others:
+        for some in ([], jax.tree.leaves(tree)[:1], [tree]):
+            extra[:] = some
+            check(tree)
+            check(known)
+
+
+def test_a_function_that_fails_is_asked_no_second_time():
+    tree, asked = {"a": [1, (2, None)], "b": 3}, []
+
+    def is_leaf(x):
+        asked.append(x)
+        if len(asked) == limit:
+            raise RuntimeError("no more")
+        return x is None
+
+    limit = None
+    for _ in range(2 * HOT):
+        jax.tree.leaves(tree, is_leaf=is_leaf)
+    asked, limit = [], 4
+    with pytest.raises(RuntimeError, match="no more"):
+        jax.tree.leaves(tree, is_leaf=is_leaf)
+    assert len(asked) == 4
+    limit = None
+    with pytest.raises(ValueError, match="non-boolean"):
+        jax.tree.leaves(tree, is_leaf=lambda x: 1 if x == 3 else x is None)
 
 
 def test_a_changed_tree_is_read_anew():

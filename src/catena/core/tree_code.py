@@ -74,7 +74,7 @@ def _reading(treedef: Any, names: _Names) -> list[str]:
             continue
         flat = node._num_leaves == len(node._children) > 1 and node._num_nodes == node._num_leaves + 1
         children = [names.variable() for _ in node._children]
-        unless, then, values = _opening(node, x, children, names)
+        unless, then, values = _opening(node, x, children, names, "return None")
         lines.append(f" if {unless}: return None")
         lines += [f" {line}" for line in then]
         if flat and values is not None:
@@ -86,9 +86,9 @@ def _reading(treedef: Any, names: _Names) -> list[str]:
     return [*lines, f" return [{', '.join(leaves)}]"]
 
 
-def _opening(node: Any, x: str, children: list[str], names: _Names) -> tuple[str, list[str], str | None]:
-    """When `x` is no such node, the statements that name its children, which return None where it still is none, and
-    what is to be unpacked for these names, known to be as many, if anything is.
+def _opening(node: Any, x: str, children: list[str], names: _Names, other: str) -> tuple[str, list[str], str | None]:
+    """When `x` is no such node, the statements that name its children, with the statement `other` where it still is
+    none, and what is to be unpacked for these names, known to be as many, if anything is.
     """
     kind, data = node._kind, node._data
     targets = "".join(f"{child}, " for child in children)
@@ -107,10 +107,10 @@ def _opening(node: Any, x: str, children: list[str], names: _Names) -> tuple[str
         fields, static = kind.fields
         then = [f"{child} = {x}.{field}" for child, field in zip(children, fields)]
         for field, value in zip(static, data):
-            then += [f"m = {x}.{field}", _unless_same("m", names.of(value))]
+            then += [f"m = {x}.{field}", _unless_same("m", names.of(value), other)]
         return unless, then, None
-    then = [f"c, d = {names.of(kind.plain_flatten)}({x})", _unless_same("d", names.of(data))]
-    return unless, [*then, *(_unpack(targets, "c") or ["if len(c): return None"])], None
+    then = [f"c, d = {names.of(kind.plain_flatten)}({x})", _unless_same("d", names.of(data), other)]
+    return unless, [*then, *(_unpack(targets, "c") or [f"if len(c): {other}"])], None
 
 
 def _opening_dict(keys: tuple, x: str, children: list[str], names: _Names) -> tuple[str, list[str], str | None]:
@@ -132,8 +132,8 @@ def _unpack(targets: str, value: str) -> list[str]:
     return [f"{targets}= {value}"] if targets else []
 
 
-def _unless_same(x: str, known: str) -> str:
-    return f"if {x} is not {known} and not same({x}, {known}): return None"
+def _unless_same(x: str, known: str, other: str) -> str:
+    return f"if {x} is not {known} and not same({x}, {known}): {other}"
 
 
 def same(a: Any, b: Any) -> bool:
@@ -146,6 +146,63 @@ def same(a: Any, b: Any) -> bool:
     if cls is tuple:
         return len(a) == len(b) and all(map(same, a, b))
     return cls in _KEY_TYPES and a == b
+
+
+# ---- reading where a function of the user's says what is a leaf ---------------------------
+
+
+class CodeUnless(NamedTuple):
+    """How trees of one structure are read of which a function ends some branches.
+
+    ``read(tree, is_leaf)`` gives the subtrees at the leaves as a list; where the tree is another, how many nodes the
+    function was asked about until that was seen, and in a tuple its last answer, if that was not the expected one.
+    ``answers`` are those that are expected.
+    """
+
+    read: Callable[[Any, Callable], Any]
+    answers: list[bool]
+
+
+def code_unless(treedef: Any, ended: list[bool]) -> CodeUnless:
+    """The code for a structure, given which of its leaves were `ended` by the function."""
+    names = _Names()
+    names.values["leaf_types"] = default_nodes.leaf_types
+    lines, leaves, answers = ["def read(x0, is_leaf, exact=True):"], [], []
+    todo, flags = [(treedef, "x0")], iter(ended)
+    while todo:
+        node, x = todo.pop()
+        answers.append(node._kind is None and next(flags))
+        asked = len(answers)
+        lines.append(f" if (f := is_leaf({x})) is not {answers[-1]}: return {asked}, (f,)")
+        other = f"return {asked}, ()"
+        if node._kind is None:
+            leaves.append(x)
+            if not answers[-1]:
+                lines.append(f" if type({x}) not in leaf_types: {other}")
+            continue
+        children = [names.variable() for _ in node._children]
+        unless, then, values = _opening(node, x, children, names, other)
+        lines.append(f" if {unless}: {other}")
+        if values is not None:
+            then += _unpack("".join(f"{child}, " for child in children), values)
+        if then:  # what raises is no such tree: the general way says why
+            lines += [" try:", *[f"  {line}" for line in then], f" except Exception: {other}"]
+        todo.extend(reversed([*zip(node._children, children)]))
+    lines.append(f" return [{', '.join(leaves)}]")
+    exec(compile("\n".join(lines), f"{__file__} (a structure)", "exec"), names.values)
+    return CodeUnless(names.values["read"], answers)
+
+
+def answering_again(is_leaf: Callable, answers: list) -> Callable:
+    """A function of the user's that was asked before: first it says again what it said then."""
+    said = iter(answers)
+
+    def asked_again(x: Any) -> Any:
+        for answer in said:
+            return answer
+        return is_leaf(x)
+
+    return asked_again
 
 
 # ---- writing -------------------------------------------------

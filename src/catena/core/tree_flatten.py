@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from catena.core.tree_code import HOT, MOST_NODES, CodeUnless, answering_again, code_unless
 from catena.core.tree_keys import KeyEntry, KeyPath, keystr
 from catena.core.tree_nodes import (
     DICT,
@@ -154,23 +155,63 @@ def flatten_with_path(
     return flatten_with(tree, is_leaf, is_leaf_takes_path)
 
 
-def flatten_unless(tree: Any, is_leaf: Callable, nodes: NodeTable = default_nodes) -> tuple[list, PyTreeDef]:
-    """The leaves and the treedef, where `is_leaf` ends the tree earlier: by recursion, and by the loop of
-    `flatten_with` what is too deep for it or has an error to explain.
+class _Seen(NamedTuple):
+    """What a tree and a function that ends its branches gave last: the structure, which leaves the function ended, how
+    often that was seen, or once there is code for it, that and how often it was of no use.
     """
+
+    treedef: PyTreeDef
+    ended: list[bool]
+    times: int
+    code: CodeUnless | None
+
+
+_seen: dict[tuple, _Seen] = {}  # by the look of the tree and the code of the function
+_SIZED = (dict, list, tuple)
+
+
+def flatten_unless(tree: Any, is_leaf: Callable, nodes: NodeTable = default_nodes) -> tuple[list, PyTreeDef]:
+    """The leaves and the treedef, where `is_leaf` ends the tree earlier: by the code of the structure that such trees
+    had, by recursion, and by the loop of `flatten_with` what is too deep for it or has an error to explain.
+    """
+    cls = type(tree)
+    look = cls, len(tree) if cls in _SIZED else 0, getattr(is_leaf, "__code__", None) or type(is_leaf)
+    seen, asking = _seen.get(look) if nodes is default_nodes else None, is_leaf
+    if seen is not None and seen.code is not None:
+        found = seen.code.read(tree, is_leaf)
+        if type(found) is list:
+            return found, seen.treedef
+        asked, other = found
+        answers = seen.code.answers[:asked]
+        asking = answering_again(is_leaf, [*answers[: asked - len(other)], *other])
     leaves: list = []
+    ended: list[bool] = []
     try:
-        return leaves, _flatten_unless(tree, is_leaf, leaves, nodes)
+        treedef = _flatten_unless(tree, asking, leaves, ended, nodes)
     except (RecursionError, UnsortableKeysError):
         return flatten_with(tree, is_leaf, with_path=False, nodes=nodes)
+    if nodes is default_nodes and treedef._hash is not None and treedef._num_nodes <= MOST_NODES:
+        if len(_seen) >= _MAX_LOOKS:
+            _seen.clear()
+        _seen[look] = _seen_again(seen, treedef, ended)
+    return leaves, treedef
 
 
-def _flatten_unless(x: Any, is_leaf: Callable, leaves: list, nodes: NodeTable) -> PyTreeDef:
+def _seen_again(seen: _Seen | None, treedef: PyTreeDef, ended: list[bool]) -> _Seen:
+    if seen is not None and seen.code is not None and seen.times < 3 * HOT:
+        return seen._replace(times=seen.times + 1)
+    if seen is None or seen.code is not None or seen.treedef is not treedef or seen.ended != ended:
+        return _Seen(treedef, ended, 1, None)
+    return _Seen(treedef, ended, seen.times + 1, code_unless(treedef, ended) if seen.times + 1 == HOT else None)
+
+
+def _flatten_unless(x: Any, is_leaf: Callable, leaves: list, ended: list[bool], nodes: NodeTable) -> PyTreeDef:
     cls, flag = type(x), is_leaf(x)
     ends = flag is not False and (flag is True or is_true(flag))
     kind = None if ends or cls in nodes.leaf_types else nodes.kinds.get(cls) or nodes.classify(cls)
     if kind is None:
         leaves.append(x)
+        ended.append(ends)
         return LEAF
     if x is None:
         return NOTHING
@@ -182,7 +223,7 @@ def _flatten_unless(x: Any, is_leaf: Callable, leaves: list, nodes: NodeTable) -
         children, data = kind.flatten(x)
     treedefs, flat = [], True
     for child in children:
-        treedef = _flatten_unless(child, is_leaf, leaves, nodes)
+        treedef = _flatten_unless(child, is_leaf, leaves, ended, nodes)
         treedefs.append(treedef)
         flat = flat and treedef is LEAF
     return flat_node(kind, data, len(treedefs)) if flat else make_node(kind, data, treedefs)
