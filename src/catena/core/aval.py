@@ -196,6 +196,11 @@ class ShapedArray(AbstractValue):
         if sharding is not None and not Context.laid_out:
             Context.laid_out = True
             load("catena.parallel.rules")
+        if not Context.has_terms and not self.plain:
+            spec = NOT_MANUAL if sharding is None else sharding.spec
+            Context.has_terms = any(
+                (spec.unreduced, spec.reduced, manual_axis_type.unreduced, manual_axis_type.reduced)
+            )
         self.ndim = len(shape)
         self.extended = isinstance(dtype, dtypes.ExtendedDType)  # such arrays are of a class of their own
         size = 1
@@ -313,6 +318,15 @@ class ShapedArray(AbstractValue):
         return self.update(dtype=dtypes.float0, weak_type=False)
 
     at_least_vspace = to_tangent_aval  # the older name, that libraries know
+
+    def to_ct_aval(self) -> ShapedArray:
+        """The type of this value's cotangents: what is reduced in one is unreduced in the other."""
+        found = self.to_tangent_aval()
+        if found.plain:
+            return found
+        said = found.said_sharding
+        said = None if said is None else said.update(spec=said.spec.to_ct_spec())
+        return found.update(sharding=said, manual_axis_type=found.manual_axis_type.to_ct_mat())
 
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         """``float32[2,3]``, or ``f32[2,3]`` with short dtypes; and, if asked, the axes of its mesh by their kinds."""

@@ -48,6 +48,7 @@ class Context(threading.local):
     physical_mesh = None
     mesh_stack = ()
     laid_out = False  # whether types say shardings anywhere in this process; until then nobody looks for them
+    has_terms = False  # likewise whether any says that sums are still to be taken: see `core/terms.py`
     settling = False  # whether what is in doubt about them is settled without a word: see `settling`
     default_placement = None  # where results go that follow no data, if it is not the first device
     debug_nans: bool = False

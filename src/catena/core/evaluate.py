@@ -22,6 +22,7 @@ from catena.core.ref import use_of_reference
 from catena.core.source import user_source
 
 propagation: Any = LazyModule("catena.core.propagation")  # for arrays on meshes
+terms: Any = LazyModule("catena.core.terms")
 value_checks: Any = LazyModule("catena.core.value_checks")
 
 
@@ -51,6 +52,8 @@ def abstract_eval(primitive, avals: tuple, params: dict):
     Not so those of primitives that call jaxprs and functions: the cache, which is everybody's, would keep alive what
     these close over.
     """
+    if context.has_terms and rule_of(primitive) is not AS_CALLED and any(map(terms.has_terms, avals)):
+        return types_with_terms(primitive, avals, params)
     if context.laid_out and any([a.said_sharding is not None for a in avals]):
         return types_of_split(primitive, avals, params)
     if primitive.takes_arrays or primitive.takes_tokens:
@@ -69,6 +72,17 @@ def abstract_eval(primitive, avals: tuple, params: dict):
             abstract_cache.clear()
         abstract_cache[key] = found
     return found
+
+
+def types_with_terms(primitive, avals: tuple, params: dict):
+    """The types of results where those of operands say that sums are still to be taken, or were."""
+    kept = terms.terms_of_results(primitive, avals, params)
+    outs = abstract_eval(primitive, tuple(map(terms.without_terms, avals)), params)
+    mesh = terms.mesh_of(avals)
+    if not primitive.multiple_results:
+        return terms.with_terms(outs, kept, mesh)
+    each = kept if type(kept) is list else [kept] * len(outs)
+    return tuple([terms.with_terms(a, t, mesh) for a, t in zip(outs, each, strict=True)])
 
 
 def types_of_split(primitive, avals: tuple, params: dict):

@@ -469,6 +469,9 @@ lower_rules = RuleTable(
 # How it may be computed in parts (``core/factors.py``); the table is ``parallel/rules.py``, loaded where it is needed.
 sharding_rules = RuleTable("sharding", "there is no rule for '{}' on arrays that are split", optional=True)
 
+# What becomes of operands that are sums still to be taken (``core/terms.py``); they stand in the same table.
+terms_rules = RuleTable("terms", optional=True)
+
 # In a `shard_map`, where types say over which axes of the mesh values vary: from the operands' axes, a set each, and
 # the parameters to the set of the result's, or sets of the results'. Those without a rule are handed operands that vary
 # over the same axes, and so do their results.

@@ -36,7 +36,12 @@ def _evaluate(x, *, dst_sharding):
         if not here:
             return retyped(x, _abstract(x.aval, dst_sharding=dst_sharding))
         dst_sharding = NamedSharding(here[0].update(axis_types=mesh.axis_types), dst_sharding.spec)
-    return retyped(x, x.aval.unsplit()) if mesh is None else place(place(x, None), target_placement(dst_sharding))
+    if mesh is None:  # nothing is said: whole, where it is
+        layout = getattr(x._placement, "layout", None)
+        if in_types(layout) is None:
+            return retyped(x, x.aval.unsplit())
+        dst_sharding = layout.update(spec=PartitionSpec())
+    return place(place(x, None), target_placement(dst_sharding))
 
 
 def _jvp(primals, tangents, *, dst_sharding):
@@ -47,7 +52,7 @@ def _jvp(primals, tangents, *, dst_sharding):
 
 def _transpose(ct, x, *, dst_sharding):
     aval = x.aval if is_undefined_primal(x) else get_aval(x)
-    return [ct if type(ct) is Zero else as_typed(ct, aval)]
+    return [ct if type(ct) is Zero else as_typed(ct, aval.to_ct_aval())]
 
 
 def _batch(axis, args, dims, *, dst_sharding):

@@ -5,8 +5,9 @@ not be split. Elementwise primitives have their rule from their skeleton (``lax/
 where a primitive calls a jaxpr or a function, whose types say it all; a ``NoRule`` says why there is no rule.
 """
 
-from catena.core.factors import AS_CALLED, Factor, elementwise
+from catena.core.factors import AS_CALLED, Factor, elementwise, text
 from catena.core.primitive import NoRule, registry
+from catena.core.terms import Application, Terms, has_terms, terms_of
 from catena.lax.resharding import reshard_p
 from catena.parallel.reshaping import reshape
 
@@ -314,6 +315,103 @@ def random_gamma(avals, outs, params) -> list[Factor]:
 
 
 # ------------------------------------------------------------------------------------------------------------
+# Sums that are still to be taken over axes of the mesh (unreduced), and those that were (reduced)
+
+
+def reduced_alike(application: Application, carriers: list) -> frozenset:
+    """The axes along which the operands that become the results are reduced: all of them, but for numbers, alike."""
+    reduced = frozenset().union(*(terms_of(a).reduced for a in carriers))
+    if any(terms_of(a).reduced != reduced for a in carriers if a.ndim or has_terms(a)):
+        application.refuse(
+            f"all operands must be reduced along the same axes, and one is along {text(sorted(reduced))}; reshard the "
+            "others (catena.reshard)"
+        )
+    return reduced
+
+
+def of_sums(first: int = 0, last: int | None = None):
+    """What is linear in the operands from ``first`` on to ``last``: all of them, or none, are unreduced."""
+
+    def rule(application: Application) -> Terms:
+        carriers = list(application.avals[first:last])
+        unreduced = frozenset().union(*(terms_of(a).unreduced for a in carriers))
+        if any(terms_of(a).unreduced != unreduced for a in carriers):
+            application.refuse(
+                f"one operand is unreduced along {text(sorted(unreduced))} and another is not, so that it would be "
+                "added once for each device; take the sum first (catena.reshard)"
+            )
+        return Terms(unreduced, reduced_alike(application, carriers) - unreduced)
+
+    return rule
+
+
+def of_numbers(first: int = 0, last: int | None = None):
+    """What is not linear: no operand may be unreduced. Those from ``first`` on to ``last`` become the results."""
+
+    def rule(application: Application) -> Terms:
+        unreduced = frozenset().union(*(terms_of(a).unreduced for a in application.avals))
+        if unreduced:
+            application.refuse_kind("unreduced")
+        return Terms(unreduced, reduced_alike(application, list(application.avals[first:last])) - unreduced)
+
+    return rule
+
+
+def of_neither(application: Application) -> Terms:
+    """What is known of values without terms only."""
+    application.refuse_kind("unreduced or reduced")
+    return of_numbers()(application)
+
+
+def of_product(application: Application) -> Terms:
+    """Linear in either operand: where one is unreduced, the other must be reduced."""
+    found = [terms_of(a) for a in application.avals]
+    unreduced = found[0].unreduced | found[1].unreduced
+    if not unreduced:
+        return of_numbers()(application)
+    if (found[0].unreduced and found[1].unreduced) or found[0].reduced | found[1].reduced != unreduced:
+        application.refuse(
+            f"where one operand is unreduced along {text(sorted(unreduced))}, the other must be reduced along the same "
+            "axes: reshard it, or take the sum first (catena.reshard)"
+        )
+    return Terms(unreduced, (found[0].reduced | found[1].reduced) - unreduced)
+
+
+def of_contraction(application: Application) -> Terms:
+    """Products of matrices take no terms, and say nothing of what was reduced."""
+    unreduced = frozenset().union(*(terms_of(a).unreduced for a in application.avals))
+    if unreduced:
+        application.refuse("an operand is unreduced; take the sum first (catena.reshard)")
+    return Terms(unreduced, frozenset())
+
+
+def of_each(application: Application) -> list[Terms]:
+    """Each operand is a result."""
+    return [terms_of(a) for a in application.avals]
+
+
+TERMS = {
+    **dict.fromkeys(
+        "add add_any concatenate convert_element_type copy name reduce_precision reduce_sum reshape slice split "
+        "sharding_constraint squeeze stack stop_gradient tile transpose unstack".split(),
+        of_sums(),
+    ),
+    **dict.fromkeys("broadcast_in_dim gather pad".split(), of_sums(0, 1)),
+    "dynamic_update_slice": of_sums(0, 2),
+    "select_n": of_sums(1),
+    "dynamic_slice": of_numbers(0, 1),
+    "mul": of_product,
+    "dot_general": of_contraction,
+    "optimization_barrier": of_each,
+    **dict.fromkeys(
+        "bitcast_convert_type clamp integer_pow reduce_window reduce_window_max reduce_window_min reduce_window_sum "
+        "rev".split(),
+        of_neither,
+    ),
+}
+
+
+# ------------------------------------------------------------------------------------------------------------
 # The table
 
 COLLECTIVE = NoRule("it is for values of single devices, inside of shard_map")
@@ -437,7 +535,9 @@ TRACED = ("bcoo_", "bcsr_", "coo_", "csr_", "sum_of_runs")  # sparse ones, which
 
 def fill() -> None:
     """Give its rule to each primitive that has none yet, or has one of its skeleton's that is not meant for it."""
+    nonlinear = of_numbers()
     for name, primitive in registry.items():
+        primitive.terms = primitive.terms or TERMS.get(name, nonlinear)
         if primitive.sharding is None or name in RULES:
             sparse = name.startswith(
                 ("bcoo_", "bcsr_", "coo_", "csr_", "sum_of_runs")

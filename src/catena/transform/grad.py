@@ -11,6 +11,7 @@ from catena.core import dtypes
 from catena.core.array import make_array
 from catena.core.aval import AbstractRef
 from catena.core.axes import at_front
+from catena.core.context import context
 from catena.core.errors import how_to_register
 from catena.core.namespace import alias
 from catena.core.ref import is_reference
@@ -20,7 +21,7 @@ from catena.core.structural import reshape_p, slice_p, transpose_p
 from catena.core.trace import VALUES, leaf_value
 from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_unflatten
-from catena.core.zeros import Zero, as_varying, get_aval, instantiate, zeros
+from catena.core.zeros import Zero, as_typed, as_varying, get_aval, instantiate, zeros
 from catena.transform.arguments import argument_name, leaf_names
 from catena.transform.batch import Axis, batch_flat
 from catena.transform.derivative_functions import LinearFunction, TransposedFunction, VJPFunction, materialise
@@ -100,7 +101,9 @@ def check_tangent(primal, tangent):
             "jvp called with different primal and tangent shapes; "
             f"Got primal shape {expected.shape} and tangent shape as {shape}"
         )
-    return Zero(expected) if expected.dtype == dtypes.float0 else tangent
+    if expected.dtype == dtypes.float0:
+        return Zero(expected)
+    return as_typed(tangent, expected) if context.has_terms else tangent
 
 
 def linearize(fun: Callable, *primals, has_aux: bool = False):

@@ -157,7 +157,7 @@ def accumulate(cts, tracer, ct):
         cts[tracer.index] = ct if before is None else before
         return
     if context.laid_out:
-        ct = as_typed(ct, tracer.aval)
+        ct = as_typed(ct, tracer.aval.to_ct_aval())
     if before is not None:
         ct = add_tangents(of_dtype(before, tracer.aval), of_dtype(ct, tracer.aval))
     cts[tracer.index] = ct
@@ -199,7 +199,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, zero_cts: tuple, any_dty
     nonzero_in: list[bool] = []
     closed = pure(closed)
     residual_avals = [a for a, lin in zip(closed.in_avals, linear, strict=True) if not lin]
-    ct_avals = [a for a, z in zip(closed.out_avals, zero_cts, strict=True) if not z]
+    ct_avals = [a.to_ct_aval() for a, z in zip(closed.out_avals, zero_cts, strict=True) if not z]
 
     def fun(*args):
         residuals, given = iter(args[: len(residual_avals)]), iter(args[len(residual_avals) :])
