@@ -23,6 +23,7 @@ from catena.compiler.plan.program import Transform
 
 LINE = 64
 WORK = 64  # units of work (see `plan.sharing.work`) for each number in a sweep
+NO_TWIST = "ptr null, i64 0, i64 0, i64 0"
 PIECE = 1 << 12  # numbers of a half spectrum that are done at once
 
 
@@ -52,11 +53,37 @@ class Writer:
             self.at(e, p, e.op(f"mul i64 {first}, {step}") if rows else first)
             for p, step, rows in zip((x, y), s.steps, s.rows)
         )
-        roots, twist = tables[0], self._twist(e, s, tables[1], number)
-        place, spares = x, [scratch, e.element(scratch, "i8", self.scratch(s.n) // 2)]
+        place, spares = x, self._spares(e, s.n, scratch)
         if s.rows[0]:
             place = spares[1]
-            self._exchange(e, s, 0, x, place, count)
+            self._exchange(e, s, 0, x, place, count, s.n)
+        place = self._passes(e, s, place, y, spares, count, tables[0], self._twist(e, s, tables[1], number))
+        if s.rows[1]:
+            self._exchange(e, s, 1, y, place, count, s.n)
+
+    def rows(self, e: Emitter, s: Sweep, half: Half | None, x: str, y: str, scratch: str, tables: list[str]) -> None:
+        """Writes the calls for so many rows as there are lanes, whose half spectra are made while they stand there."""
+        sizes = (s.n, s.n) if half is None else (s.n, s.n + 1) if half.to_spectrum else (s.n + 1, s.n)
+        spares = self._spares(e, max(sizes), scratch)
+        if half is not None and not half.to_spectrum:
+            self._exchange(e, s, 0, x, spares[0], s.lanes, sizes[0])
+            self._half_in_lanes(e, half, *spares, tables[-1])
+        else:
+            self._exchange(e, s, 0, x, spares[1], s.lanes, sizes[0])
+        place = self._passes(e, s, spares[1], y, spares, s.lanes, tables[0])
+        if half is not None and half.to_spectrum:
+            other = spares[0] if place == spares[1] else spares[1]
+            self._half_in_lanes(e, half, place, other, tables[-1])
+            place = other
+        self._exchange(e, s, 1, y, place, s.lanes, sizes[1])
+
+    def _spares(self, e: Emitter, n: int, scratch: str) -> list[str]:
+        return [scratch, e.element(scratch, "i8", self.scratch(n) // 2)]
+
+    def _passes(
+        self, e: Emitter, s: Sweep, place: str, y: str, spares: list[str], count, roots: str, twist: str = NO_TWIST
+    ) -> str:
+        """Writes the calls of all passes; gives the place of the last one's results."""
         passes, done = radices(s.n), 1
         for i, r in enumerate(passes):
             last = i == len(passes) - 1
@@ -65,8 +92,7 @@ class Writer:
             self._pass(e, s, i, (place, target), (m, done, s.steps[0], s.steps[1], count), roots, twist)
             roots = e.element(roots, self.scalar, 2 * roots_of_pass(r, m))
             place, done = target, done * r
-        if s.rows[1]:
-            self._exchange(e, s, 1, y, place, count)
+        return place
 
     def share(self, e: Emitter, s: Sweep, number: str) -> tuple[str, str]:
         """The first lane of a block, and how many there are."""
@@ -76,7 +102,7 @@ class Writer:
     def _twist(self, e: Emitter, s: Sweep, table: str, number: str) -> str:
         """The arguments that tell a pass the roots of a block of lanes; see `Pass` and `twist_roots`."""
         if s.twist is None:
-            return "ptr null, i64 0, i64 0, i64 0"
+            return NO_TWIST
         blocks = self.blocks(s.twist)
         if not is_split(s.n, s.twist):
             own = e.element(table, self.scalar, e.op(f"mul i64 {number}, {self.width}"))
@@ -103,9 +129,10 @@ class Writer:
         given = [*(f"ptr {p}" for p in places), *(f"i64 {n}" for n in numbers), f"ptr {roots}", twist]
         e.do(f"call void @{name}({', '.join(given)}, double {scale}, i64 {radix})")
 
-    def _exchange(self, e: Emitter, s: Sweep, side: int, rows: str, lanes: str, count: str) -> None:
+    def _exchange(self, e: Emitter, s: Sweep, side: int, rows: str, lanes: str, count, n: int) -> None:
+        """Writes the call that brings rows of `n` numbers into lanes, or back."""
         name = self.w.function(butterflies.define_exchange(self.real, self.width, side == 0, s.far))
-        numbers = f"i64 {count}, i64 {2 * s.steps[side]}, i64 {2 * s.n}"
+        numbers = f"i64 {count}, i64 {2 * max(s.steps[side], n)}, i64 {2 * n}"
         e.do(f"call void @{name}(ptr {rows}, ptr {lanes}, {numbers})")
 
     def half(self, e: Emitter, half: Half, x: str, y: str, roots: str, first="0", last=None) -> None:
@@ -113,6 +140,10 @@ class Writer:
         name = self.w.function(half_spectrum.define(self.real, self.width, half.to_spectrum))
         last = half.h if last is None else last
         e.do(f"call void @{name}(ptr {x}, ptr {y}, ptr {roots}, i64 {first}, i64 {last}, i64 {half.h})")
+
+    def _half_in_lanes(self, e: Emitter, half: Half, x: str, y: str, roots: str) -> None:
+        name = self.w.function(half_spectrum.define_in_lanes(self.real, self.width, half.to_spectrum))
+        e.do(f"call void @{name}(ptr {x}, ptr {y}, ptr {roots}, i64 {half.h})")
 
     def half_table(self, half: Half) -> str:
         return self.w.constant(half_roots(half.h, self.width, self.real))
@@ -169,12 +200,7 @@ class _Rows:
         def body(e: Emitter, p: list[str], scratch: list[str], tables: list[str], item: str) -> None:
             first, count = v.share(e, s, item)
             x, y = (v.at(e, q, e.op(f"mul i64 {first}, {size}")) for q, size in zip(p, self.sizes))
-            block = replace(s, lanes=count)
-
-            def sweep(x: str, y: str) -> None:
-                v.block(e, block, x, y, scratch[0], tables, "0")
-
-            self._with_half(e, x, y, scratch[1], count, tables[-1], sweep)
+            v.rows(e, replace(s, lanes=count), self.half, x, y, scratch[0], tables)
 
         self._over(source, target, *self.plan.short_items, v.tables(s), body)
 

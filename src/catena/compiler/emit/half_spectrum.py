@@ -24,38 +24,90 @@ def define(real: str, width: int, to_spectrum: bool) -> str:
     """
     e = Emitter()
     c = Lanes(e, real, width)
-    zero, others, loop, done = (e.label() for _ in range(4))
+    zero, others, whole, rest, done = (e.label() for _ in range(5))
     e.branch(e.op("icmp eq i64 %first, 0"), zero, others)
     e.start(zero)
     _ends(c, to_spectrum)
     e.jump(others)
     e.start(others)
     start = e.op("call i64 @llvm.smax.i64(i64 %first, i64 1)")
-    e.branch(e.op(f"icmp slt i64 {start}, %last"), loop, done)
-    e.start(loop)
-    k, opened = e.begin_loop(start, "%last", width)
-    count = e.op(f"shl i64 {e.op(f'sub i64 %last, {k}')}, 1")
-    masks = c.pair_masks(count)
-    forward = c.load_numbers(c.at("%x", e.op(f"shl i64 {k}, 1")), masks)
-    backward = _backward(c, e.op(f"sub i64 %h, {k}"), count)
-    places = c.at("%roots", k), c.at("%roots", e.op(f"add i64 {k}, {e.op(f'add i64 %h, {width}')}"))
-    roots = c.load(places[0]), c.load(places[1])
-    y = (_apart if to_spectrum else _together)(c, forward, backward, roots)
-    c.store_numbers(c.scale(y, c.constant(0.5)), c.at("%y", e.op(f"shl i64 {k}, 1")), masks)
+    vectors = e.op(f"sdiv i64 {e.op(f'sub i64 %last, {start}')}, {width}")
+    end = e.op(f"add i64 {start}, {e.op(f'mul i64 {vectors}, {width}')}")
+    e.branch(e.op(f"icmp slt i64 {start}, {end}"), whole, rest)
+    e.start(whole)
+    k, opened = e.begin_loop(start, end, width)
+    _vector(c, k, None, to_spectrum)
     e.end_loop(opened)
+    e.jump(rest)
+    e.start(rest)
+    some = e.label()
+    e.branch(e.op(f"icmp slt i64 {end}, %last"), some, done)
+    e.start(some)
+    _vector(c, end, e.op(f"shl i64 {e.op(f'sub i64 %last, {end}')}, 1"), to_spectrum)
     e.jump(done)
     e.start(done)
     head = "(ptr %x, ptr %y, ptr %roots, i64 %first, i64 %last, i64 %h) " + NOT_INLINED
     return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
-def _backward(c: Lanes, k: str, count: str) -> tuple:
-    """The conjugates of the numbers from `k` on downwards. Only the last `count` reals are read: what comes before may
-    be in front of the row.
+@cache
+def define_in_lanes(real: str, width: int, to_spectrum: bool) -> str:
+    """The same of whole rows that stand in lanes, as between passes (see `butterflies`), a row to a lane."""
+    e = Emitter()
+    c = Lanes(e, real, width)
+
+    def place(pointer: str, k: str) -> str:
+        return c.at(pointer, e.op(f"mul i64 {k}, {2 * width}"))
+
+    def load(k: str) -> tuple:
+        at = place("%x", k)
+        return c.load(at), c.load(c.at(at, width))
+
+    def store(z: tuple, k: str) -> None:
+        at = place("%y", k)
+        c.store(z[0], at)
+        c.store(z[1], c.at(at, width))
+
+    first, second = load("0"), load("%h") if not to_spectrum else None
+    if to_spectrum:
+        zero = c.constant(0.0)
+        store((c.op("fadd", *first), zero), "0")
+        store((c.op("fsub", *first), zero), "%h")
+    else:
+        ends = c.op("fadd", first[0], second[0]), c.op("fsub", first[0], second[0])
+        store(c.scale(ends, c.constant(0.5)), "0")
+    k, opened = e.begin_loop(1, "%h")
+    x, y = load(e.op(f"sub i64 %h, {k}"))
+    opposite = x, e.op(f"fneg {c.vector} {y}")
+    roots = c.splat(c.at("%roots", k)), c.splat(c.at("%roots", e.op(f"add i64 {k}, {e.op(f'add i64 %h, {width}')}")))
+    z = (_apart if to_spectrum else _together)(c, load(k), opposite, roots)
+    store(c.scale(z, c.constant(0.5)), k)
+    e.end_loop(opened)
+    head = "(ptr %x, ptr %y, ptr %roots, i64 %h) " + NOT_INLINED
+    return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _vector(c: Lanes, k: str, count: str | None, to_spectrum: bool) -> None:
+    """The elements from `k` on: a vector of them, or the first `count` reals of these."""
+    e, width = c.e, c.width
+    masks = (None, None) if count is None else c.pair_masks(count)
+    forward = c.load_numbers(c.at("%x", e.op(f"shl i64 {k}, 1")), masks)
+    backward = _backward(c, e.op(f"sub i64 %h, {k}"), count)
+    places = c.at("%roots", k), c.at("%roots", e.op(f"add i64 {k}, {e.op(f'add i64 %h, {width}')}"))
+    roots = c.load(places[0]), c.load(places[1])
+    y = (_apart if to_spectrum else _together)(c, forward, backward, roots)
+    c.store_numbers(c.scale(y, c.constant(0.5)), c.at("%y", e.op(f"shl i64 {k}, 1")), masks)
+
+
+def _backward(c: Lanes, k: str, count: str | None) -> tuple:
+    """The conjugates of the numbers from `k` on downwards. Only the last `count` reals are read, if it is given: what
+    comes before may be in front of the row.
     """
     e, width = c.e, c.width
-    unread = c.pair_masks(e.op(f"sub i64 {2 * width}, {count}"))
-    masks = [e.op(f"xor <{width} x i1> {mask}, splat (i1 true)") for mask in unread]
+    masks: list = [None, None]
+    if count is not None:
+        unread = c.pair_masks(e.op(f"sub i64 {2 * width}, {count}"))
+        masks = [e.op(f"xor <{width} x i1> {mask}, splat (i1 true)") for mask in unread]
     low = e.op(f"shl i64 {e.op(f'sub i64 {k}, {width - 1}')}, 1")
     x, y = (e.reversed(part, c.scalar, width) for part in c.load_numbers(c.at("%x", low), masks))
     return x, e.op(f"fneg {c.vector} {y}")

@@ -113,7 +113,7 @@ class Transforms:
         """Of the scratch memory of each task over rows: lanes, rows between sweeps and half spectra."""
         v = self.numbers
         if self.how == SHORT:
-            return [v.scratch(self.whole.n), self.row_bytes * v.width if self.half is not None else 0]
+            return [v.scratch(max(self.sizes))]
         return [max(v.scratch(s.n) for s in self.sweeps), self.row_bytes, self.row_bytes]
 
     def scratch(self) -> list[int]:
