@@ -168,6 +168,56 @@ def test_what_does_not_change_is_computed_once(name):
     check(INVARIANT[name], W)
 
 
+SQUARE = np.round(RNG.normal(size=(M, M)) * 4).astype(np.float32) / 64
+STORED = {  # what a product or an inner loop reads in memory, and the operations that make it
+    "scaled": (lambda w: loop(lambda c, x: (jnp.tanh(c @ (w * 2)), None), jnp.ones((B, M))), "op=mul"),
+    "masked": (
+        lambda w: loop(lambda c, x: (jnp.tanh(c @ jnp.where(w > 0, w, 0)), None), jnp.ones((B, M))),
+        "op=select",
+    ),
+    "narrow": (
+        lambda w: loop(lambda c, x: (c.astype("bfloat16") @ w.astype("bfloat16"), None), jnp.ones((B, M), "bfloat16")),
+        "[24, 24] = map",
+    ),
+    "transposed": (lambda w: loop(lambda c, x: (jnp.tanh((w * 2).T @ c), None), jnp.ones((M, B))), "op=mul"),
+    "reshaped": (
+        lambda w: loop(
+            lambda c, x: (jnp.tanh(jnp.tensordot(c, (w * 2).reshape(2, M // 2, M))).reshape(B, 2, -1), None),
+            jnp.ones((B, 2, M // 2)),
+        ),
+        "op=mul",
+    ),
+    "a part": (
+        lambda w: loop(lambda c, x: (jnp.tanh(c @ w[:, : M // 2]).repeat(2, 1), None), jnp.ones((B, M))),
+        "= slice",
+    ),
+    "while": (
+        lambda w: lax.while_loop(
+            lambda c: c[0] < 5, lambda c: (c[0] + 1, jnp.tanh(c[1] @ (w * 2))), (0, jnp.ones((B, M)))
+        ),
+        "op=mul",
+    ),
+    "of an inner loop": (
+        lambda w: loop(
+            lambda c, x: (lax.fori_loop(0, 3, lambda i, y: jnp.tanh(y @ (w * 2)), c), None), jnp.ones((B, M))
+        ),
+        "op=mul",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_what_iterations_would_store_is_stored_once(name):
+    f, made = STORED[name]
+    outside, body = graph(f, SQUARE)
+    assert made in outside and made not in body
+    check(f, SQUARE, rtol=0.02 if name == "narrow" else 2e-5)
+
+
+def test_what_is_computed_where_it_is_read_stays():
+    assert "op=abs" in graph(lambda w: loop(lambda c, x: (c * jnp.abs(w), None), jnp.ones((M, M))), SQUARE)[1]
+
+
 def test_conditions_too():
     def f(w):
         return lax.while_loop(lambda s: s < jnp.exp(w).sum(), lambda s: s * 2, 1.0)

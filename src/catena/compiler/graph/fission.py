@@ -1,6 +1,7 @@
 """What a loop need not do in every iteration: it is done before the loop, or after it.
 
-- What depends on nothing that changes in the loop is computed once, before it.
+- What depends on nothing that changes in the loop is computed once, before it: where computing it costs more than
+  reading it, and where a product or a loop reads it, which would have it written to memory in every iteration.
 - A product of an item of a `scan` with something that does not change (the input's weights in a recurrent network)
   becomes one product of all items, before the loop.
 - A carry that only adds up products (the gradient of weights) becomes one product, after the loop, of what the
@@ -16,31 +17,34 @@ from catena.compiler.graph.forms import COSTLY, FORMS, Input
 from catena.core.dtypes import KIND
 
 MOST_BYTES = 1 << 26  # for what is remembered of all iterations
+FEW_BYTES = 256  # are in registers: they are computed again
 
 
 def hoist_invariants(b, body, consts: list) -> list:
-    """Takes the costly values that depend on the first inputs of `body` alone out of it.
+    """Takes the values that depend on the first inputs of `body` alone out of it, if they are costly or stored.
 
     These inputs are `consts` outside; returns these and what is computed before the loop, inputs of `body` too now.
     """
     outside = Outside(b, body, consts)
-    found = _costly_roots(body, outside.fixed)
+    found = _roots(body, outside.fixed)
     extra = [outside.copy(v) for v in found]
     body.inputs[len(consts) : len(consts)] = [_to_input(v) for v in found]
     return [*consts, *extra]
 
 
-def _costly_roots(body, fixed: set[int]) -> list:
-    """The costly ones among fixed values that others read, directly or through cheap ones."""
+def _roots(body, fixed: set[int]) -> list:
+    """The costly and the stored ones among fixed values that others read, directly or through cheap ones."""
     outputs = [v for v in body.outputs if v.number in fixed]
-    ask = outputs + [a for v in body.live() if v.number not in fixed for a in v.args if a.number in fixed]
+    changing = [v for v in body.live() if v.number not in fixed]
+    ask = outputs + [a for v in changing for a in v.args if a.number in fixed]
+    stored = {x.number for v in changing for x in map(_in_memory, _read_whole(v)) if _is_kept_outside(x)}
     found, seen = [], set()
     while ask:
         v = ask.pop()
         if v.number in seen:
             continue
         seen.add(v.number)
-        if not _is_cheap(v) and v.form not in ("constant", "input"):
+        if (v.number in stored or not _is_cheap(v)) and v.form not in ("constant", "input"):
             found.append(v)
         else:
             ask.extend(v.args)
@@ -51,6 +55,29 @@ def _is_cheap(v) -> bool:
     """Whether computing a value costs no more than reading it."""
     form = FORMS[v.form]
     return (form.inline or form.alias) and not (v.form == "map" and v.params.op in COSTLY)
+
+
+def _read_whole(v) -> tuple:
+    """The operands that a value reads in memory and does not write over."""
+    if FORMS[v.form].in_memory == "bare":
+        return v.args
+    if v.form == "while":
+        return v.args[: v.params.consts]
+    if v.form == "scan":
+        return (*v.args[: v.params.consts], *v.args[v.params.consts + v.params.carries :])
+    return v.args[1:] if v.form == "branch" else ()
+
+
+def _in_memory(v):
+    """The value whose memory an operand is, seen otherwise."""
+    while v.form in ("transpose", "reshape", "alias"):
+        (v,) = v.args
+    return v
+
+
+def _is_kept_outside(v) -> bool:
+    """Whether a value may be kept while a loop runs, so that its iterations need not write it."""
+    return FEW_BYTES < v.nbytes <= MOST_BYTES and v.form not in ("iota", "broadcast")
 
 
 def _has_body(v) -> bool:
