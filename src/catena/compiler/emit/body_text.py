@@ -6,6 +6,7 @@ from catena.compiler.emit import checks, masks, ops, places
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
+from catena.compiler.emit.short_rows import ShortRows
 from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import LOADS
@@ -33,6 +34,7 @@ class BodyWriter:
         self.iv: dict[int, object] = {}
         self.together: int | None = None  # the dimension whose iterations the copies are
         self.folds: list = []
+        self.short: ShortRows | None = None  # the parts of short rows that are written
         self.tests = checks.Tests(stops)
 
     def first_copy(self) -> Copy:
@@ -83,6 +85,9 @@ class BodyWriter:
         s = self.nest.stmts[i]
         if s.op == "const":
             return
+        if self.short is not None:
+            self.short.statement(i)
+            return
         if s.op == "check":
             each = self.is_along_lanes(i) if self.together is None else self.differs(i)
             self.tests.pending += [(i, s, c) for c in (copies if each else copies[:1])]
@@ -121,7 +126,7 @@ class BodyWriter:
     def _one(self, i: int, s, c: Copy) -> str:
         width = self.width if self.is_lanes(i) else 1
         if s.op == "affine":
-            return self._affine(s.attr, c, width)
+            return self.index(s.attr, c, width)
         if s.op in LOADS:
             mask = self.use(s.args[0], c, width) if s.args else None
             return self._load(i, s, c, width, mask)
@@ -134,6 +139,8 @@ class BodyWriter:
         """Statement `i` in `width` lanes."""
         s = self.nest.stmts[i]
         width = self.width if width is None else width
+        if self.short is not None and width > 1:
+            return self.short.use(i, c)
         t = TYPES[s.type]
         if s.op == "const":
             return constant(s.attr, t, width)
@@ -142,23 +149,23 @@ class BodyWriter:
             return x
         return self.e.splat(x, t.register, width)
 
-    def _affine(self, a, c: Copy, width: int) -> str:
+    def index(self, a, c: Copy, width: int) -> str:
         """The value of an index expression."""
         e, total = self.e, str(a[0])
         for d, k in a[1]:
             if d == self.nest.vector:
                 continue
-            total = self._sum(total, self._times(self.iv[d], k))
+            total = self.add(total, self.times(self.iv[d], k))
         own = next((k for d, k in a[1] if d == self.nest.vector), 0)
         if own and c.base is not None:
-            total = self._sum(total, self._times(c.base, own))
+            total = self.add(total, self.times(c.base, own))
         lanes = []
         for t, k in a[2]:
             if width > 1 and self.is_lanes(t):
                 x = c.env[t]
                 lanes.append(x if k == 1 else e.op(f"mul <{width} x i64> {x}, splat (i64 {k})"))
             else:
-                total = self._sum(total, self._times(self.use(t, c, 1), k))
+                total = self.add(total, self.times(self.use(t, c, 1), k))
         if width == 1:
             return total if total[0] == "%" else e.op(f"add i64 0, {total}")
         out = e.splat(total, "i64", width)
@@ -168,12 +175,12 @@ class BodyWriter:
             out = e.op(f"add <{width} x i64> {out}, {x}")
         return out
 
-    def _times(self, x, k: int) -> str:
+    def times(self, x, k: int) -> str:
         if isinstance(x, int) or not x.startswith("%"):
             return str(int(x) * k)
         return x if k == 1 else self.e.op(f"mul nsw i64 {x}, {k}")
 
-    def _sum(self, a: str, b: str) -> str:
+    def add(self, a: str, b: str) -> str:
         if a[0] != "%" and b[0] != "%":
             return str(int(a) + int(b))
         if b == "0":
@@ -199,7 +206,7 @@ class BodyWriter:
         buffer, dtype, offset = s.attr
         t = TYPES[dtype]
         pointer, _ = self.address(i, t.memory, offset, c, self.width)
-        self._check("load", buffer, pointer, t, 2 * self.width)
+        self.check("load", buffer, pointer, t, 2 * self.width)
         return [self.e.widen(raw, t, self.width) for raw in self.e.load_interleaved(t, pointer, self.width)]
 
     def _write_pair(self, i: int, j: int, c: Copy) -> None:
@@ -207,7 +214,7 @@ class BodyWriter:
         s = self.nest.stores[i]
         t = TYPES[s.dtype]
         pointer, _ = self.address(("store", i), t.memory, s.offset, c, self.width)
-        self._check("store", s.buffer, pointer, t, 2 * self.width)
+        self.check("store", s.buffer, pointer, t, 2 * self.width)
         parts = [self.e.narrow(self.use(self.nest.stores[k].stmt, c), t, self.width) for k in (i, j)]
         self.e.store_interleaved(t, parts, pointer, self.width)
 
@@ -218,7 +225,7 @@ class BodyWriter:
         base, const = copies[0].pointers[i]
         places = [self.e.element(base, t.memory, const + k * stride) for k in range(width)]
         for place in places:
-            self._check("load", s.attr[0], place, t, width)
+            self.check("load", s.attr[0], place, t, width)
         rows = [self.e.op(f"load {v}, ptr {place}, align {t.bytes}") for place in places]
         for c, row in zip(copies, self.e.transposed(rows, t.memory), strict=True):
             c.env[i] = self.e.widen(row, t, width)
@@ -248,7 +255,7 @@ class BodyWriter:
             if width != 1 and self.is_lanes(t):
                 vectors.append((t, k))
             else:
-                pointer = self.e.element(pointer, memory, self._times(self.use(t, c, 1), k))
+                pointer = self.e.element(pointer, memory, self.times(self.use(t, c, 1), k))
         return pointer, vectors
 
     def short_places(self, t: int, c: Copy) -> str | None:
@@ -261,12 +268,12 @@ class BodyWriter:
         t, offset = TYPES[s.attr[1]], s.attr[2]
         pointer, spread = self.address(key, t.memory, offset, c, width)
         if spread:
-            self._check("load", s.attr[0], pointer, t, width, None, mask)
+            self.check("load", s.attr[0], pointer, t, width, None, mask)
             return self.e.widen(self.e.gather(t, pointer, width, mask), t, width)
         stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
         if width > 1 and not stride:
             return self._masked_scalar(s.attr[0], t, pointer, width, mask)
-        self._check("load", s.attr[0], pointer, t, width, stride, mask)
+        self.check("load", s.attr[0], pointer, t, width, stride, mask)
         if mask is not None and width > 1:
             pointer = masks.somewhere(self, pointer, s.args[0], c, mask, width)
         return self.e.load(t, pointer, width, stride, mask)
@@ -276,10 +283,10 @@ class BodyWriter:
         some = (
             self.e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {mask})") if mask is not None else None
         )
-        self._check("load", buffer, pointer, t, 1, 1, some)
+        self.check("load", buffer, pointer, t, 1, 1, some)
         return self.e.splat(self.e.load(t, pointer, 1, 1, some), t.register, width)
 
-    def _check(self, what: str, buffer: int, pointer: str, t, width: int, stride: int | None = 1, mask=None) -> None:
+    def check(self, what: str, buffer: int, pointer: str, t, width: int, stride: int | None = 1, mask=None) -> None:
         """In checked mode, compares an access with its buffer's extent (see `bounds`)."""
         if self.guard is not None:
             self.guard.check(what, buffer, self.pointers[buffer], pointer, t, width, stride, mask)
@@ -294,11 +301,11 @@ class BodyWriter:
         pointer, spread = self.address(key, t.memory, offset, c, width)
         buffer = self.layout.buffers[key]
         if spread:
-            self._check("store", buffer, pointer, t, width, None, mask)
+            self.check("store", buffer, pointer, t, width, None, mask)
             self.e.scatter(t, self.e.narrow(x, t, width), pointer, width, mask)
             return
         stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
-        self._check("store", buffer, pointer, t, width, stride or 1, mask)
+        self.check("store", buffer, pointer, t, width, stride or 1, mask)
         if mask is not None and width > 1:
             pointer = masks.somewhere(self, pointer, condition, c, mask, width)
         self.e.store(t, x, pointer, width, stride or 1, mask)

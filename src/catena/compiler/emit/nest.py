@@ -18,6 +18,7 @@ from catena.compiler.emit.body_text import BodyWriter, Copy
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
+from catena.compiler.emit.short_rows import ShortRows
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.plan.cascades import plan as plan_cascade
@@ -60,7 +61,8 @@ class NestWriter:
         self.e, self.nest, self.layout = e, nest, Layout(nest)
         self.body = BodyWriter(e, self.layout, pointers, guard, stops)
         self.in_place, self.ranges, self.outer = in_place, ranges or {}, outer
-        self.small = not self.ranges and nest.run is None and self.layout.unrolled <= UNROLL_LIMIT
+        whole = nest.run is None and nest.short is None
+        self.small = not self.ranges and whole and self.layout.unrolled <= UNROLL_LIMIT
         self.cascade = None if self.small else plan_cascade(nest, self.layout.kept)
         self.counter: str | None = None  # of the blocks of the cascade
         self.pause = None if pause is None else beside(pause, self.cascade)
@@ -107,12 +109,21 @@ class NestWriter:
             self.body.folds = []
 
     def _innermost(self, copies: list[Copy]) -> None:
+        if self.body.short is not None:
+            self.body.short.store()
+            self.body.short.fold()
+            return
         for accumulators in self.body.folds:
             accumulators.step(copies)
         self.body.store_all(copies)
 
     def _scalar_loop(self, level: int, d: int, copies: list[Copy]) -> None:
         start, stop = self.ranges[d][:2] if d in self.ranges else (0, self.nest.extents[d])
+        if d == self.nest.short:
+            self.body.short = ShortRows(self.body, d, copies[0])
+            self._level(level + 1, self.body.short.copies)
+            self.body.short = None
+            return
         if not (self.in_place or self.small):
             if d == self.nest.tile and self.body.width == self.nest.width:
                 self._loop_together(level, d, 0, self.nest.extents[d], self.body.width, copies[0])
@@ -205,7 +216,7 @@ class NestWriter:
         start = 0
         if n <= width:
             return [Segment(0, n, n, 1)]
-        one_by_one = self.nest.together is not None and self.nest.tile is None  # elements are read
+        one_by_one = self.nest.together is not None and self.nest.together.what == "places"  # elements are read
         if loops.is_idempotent(self.nest, d, self.in_place) and not (one_by_one and n % width <= width // 2):
             return [Segment(0, n, width, unroll, clamp=bool(n % (width * unroll)))]
         out = []

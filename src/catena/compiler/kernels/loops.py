@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.types import DTYPES, TYPES, Type
+from catena.compiler.kernels import short_rows
 from catena.compiler.kernels.body import Body, Stmt
 from catena.compiler.machine import Machine
 from catena.core.dtypes import KIND
@@ -59,14 +60,14 @@ class Fold(NamedTuple):
 
 
 class Together(NamedTuple):
-    """So many iterations of a dimension that are done at once: the innermost one, cut into squares with the lanes that
-    are transposed whole, or one in which lanes read at the same places. Of the lanes of vectors of `chooses` bytes, any
-    are chosen at once (see `Machine`).
+    """So many iterations of a dimension that are done at once: the innermost one, cut into `squares` with the lanes
+    that are transposed whole; one in which lanes read at the same `places`; or all of `short` rows (see `short_rows`).
+    Of the lanes of vectors of `chooses` bytes, any are chosen at once (see `Machine`).
     """
 
     dim: int
     count: int
-    squares: bool
+    what: Literal["squares", "places", "short"]
     chooses: int = 0
 
 
@@ -104,14 +105,19 @@ class Nest:
 
     def step(self, d: int) -> int:
         """The iterations of a loop that are done at once."""
-        if self.together is not None and not self.together.squares and d == self.together.dim:
+        if self.together is not None and self.together.what != "squares" and d == self.together.dim:
             return self.together.count
         return self.width * self.unroll if d == self.vector else 1
 
     @property
     def tile(self) -> int | None:
         """The dimension that is cut into squares with the lanes."""
-        return self.together.dim if self.together is not None and self.together.squares else None
+        return self.together.dim if self.together is not None and self.together.what == "squares" else None
+
+    @property
+    def short(self) -> int | None:
+        """The dimension of rows that are shorter than a vector."""
+        return self.together.dim if self.together is not None and self.together.what == "short" else None
 
     def hangs_on(self, d: int) -> bool:
         """Whether a run begins or ends elsewhere from one iteration of dimension `d` to the next."""
@@ -154,7 +160,7 @@ class Nest:
 
     def _together(self) -> tuple | None:
         """What the text tells of iterations that are done at once: how lanes read hangs on where the places lie."""
-        if self.together is None or self.together.squares:
+        if self.together is None or self.together.what != "places":
             return self.together
         places = (t for s in self.stmts if s.op == "load" for t, _ in s.attr[2][2])
         return *self.together, tuple(map(self.ranges.get, places))
@@ -189,7 +195,7 @@ def from_body(body: Body, reduced=(), stores=(), folds=(), independent: frozense
 # ---- schedule ----------------------------------------------------------------------------------------------
 
 
-def schedule(nest: Nest, machine: Machine) -> Nest:
+def schedule(nest: Nest, machine: Machine, in_place: bool = False) -> Nest:
     """Merges dimensions, orders the loops, picks the SIMD dimension."""
     vector_bytes = machine.vector_bytes
     _merge(nest)
@@ -197,6 +203,11 @@ def schedule(nest: Nest, machine: Machine) -> Nest:
     kept = [d for d in live if d not in nest.reduced and d not in nest.rows]
     inner = [d for d in live if d in nest.reduced]
     width = vector_bytes // _widest(nest)
+    if not in_place and (short := short_rows.choose(nest, kept, inner, width)) is not None:
+        nest.vector, d = short
+        nest.width, nest.together = width, Together(d, nest.extents[d], "short")
+        nest.order = [k for k in kept if k not in short] + [*short]
+        return nest
     vector = _pick(nest, kept, inner, width) if nest.trips > FEW else None
     for group in (kept, inner):
         if vector in group:
@@ -211,7 +222,7 @@ def schedule(nest: Nest, machine: Machine) -> Nest:
             _read_bits(nest)
         nest.width = min(vector_bytes // _widest(nest, vector), extent)
         light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
-        nest.together = Together(inside, nest.width, True) if _tiles(nest, inside) else None
+        nest.together = Together(inside, nest.width, "squares") if _tiles(nest, inside) else None
         in_copies = nest.folds and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
         nest.unroll = COPIES if in_copies and light and inner and extent >= COPIES * nest.width else 1
         if transposed and nest.together is None:
@@ -291,7 +302,7 @@ def _share_places(nest: Nest, machine: Machine) -> None:
     nest.order.insert(-1, d)
     own = sum(mask >> d & 1 and mask >> nest.vector & 1 for mask in nest.depends)
     many = AT_ONCE if own <= LONG_BODY else FEWER_AT_ONCE
-    nest.together = Together(d, max(min(many, MOST_AT_ONCE // nest.width), 2), False, machine.chooses)
+    nest.together = Together(d, max(min(many, MOST_AT_ONCE // nest.width), 2), "places", machine.chooses)
 
 
 def shares_place(nest: Nest, s: Stmt, d: int) -> bool:

@@ -16,7 +16,7 @@ INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * sta
 
 def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None:
     """Adds the steps that run a nest; `in_place` says that it writes memory which it reads."""
-    loops.schedule(nest, p.machine)
+    loops.schedule(nest, p.machine, in_place)
     if (rows := bands.rows(p.machine.memory, nest, in_place)) is not None:
         _in_bands(p, frame, nest, rows)
         return

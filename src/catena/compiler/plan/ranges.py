@@ -85,6 +85,8 @@ def _reach(nest: Nest, d: int) -> int:
 
 def may_open(nest: Nest, d: int, in_place: bool) -> bool:
     """Whether the nest's text can do without the extent of a loop: along lanes, blocks must fit."""
+    if d == nest.short:
+        return False
     if d != nest.vector:
         return d != nest.tile or d == nest.order[0]  # outside of the lanes, it is a loop like others
     n = nest.extents[d]

@@ -1,0 +1,199 @@
+"""The body of a loop nest on rows that are shorter than a vector (see `kernels.short_rows`), as LLVM IR."""
+
+from __future__ import annotations
+
+from catena.compiler.emit import ops
+from catena.compiler.graph.types import TYPES, Type, constant, vector
+from catena.compiler.kernels import short_rows
+
+
+class ShortRows:
+    """The parts of `width` rows, each with a copy of the body; afterwards the columns that are folded."""
+
+    def __init__(self, body, d: int, copy):
+        self.body, self.e, self.nest, self.d = body, body.e, body.nest, d
+        self.n, self.width = body.nest.extents[d], body.width
+        self.copies = [copy.child() for _ in range(self.n)]
+        self.part: int | None = None  # that is written; None for columns
+
+    # ---- statements ----------------------------------------------------------------------------------------
+
+    def statement(self, i: int) -> None:
+        """Writes a statement for all parts."""
+        s = self.nest.stmts[i]
+        if s.op == "load":
+            found = self._load(i, s)
+        elif short_rows.is_looped(s.op):
+            found = self._looped(s)
+        else:
+            found = [self._one(s, part) for part in range(self.n)]
+        for c, x in zip(self.copies, found, strict=True):
+            c.env[i] = x
+
+    def _one(self, s, part: int) -> str:
+        if s.op == "affine":
+            return self._affine(s.attr, part)
+        self.part = part
+        types = [TYPES[self.nest.stmts[a].type] for a in s.args]
+        xs = [self.use(a, self.copies[part]) for a in s.args]
+        return ops.emit(self.e, s.op, TYPES[s.type], xs, types, s.attr, self.width)
+
+    def _looped(self, s) -> list[str]:
+        """A function of all parts, which pass through memory, so that its text stands there once."""
+        e, types = self.e, [TYPES[self.nest.stmts[a].type] for a in s.args]
+        t = TYPES[s.type]
+        slots = [e.slot(f"[{self.n} x {vector(x.register, self.width)}]", 64) for x in (*types, t)]
+        for part, c in enumerate(self.copies):
+            self.part = part
+            for slot, a, x in zip(slots, s.args, types):
+                v = vector(x.register, self.width)
+                e.do(f"store {v} {self.use(a, c)}, ptr {e.element(slot, v, part)}")
+        k, opened = e.begin_loop(0, self.n)
+        vs = [vector(x.register, self.width) for x in (*types, t)]
+        at = [e.element(slot, v, k) for slot, v in zip(slots, vs)]
+        xs = [e.op(f"load {v}, ptr {place}") for v, place in zip(vs, at[:-1])]
+        e.do(f"store {vs[-1]} {ops.emit(e, s.op, t, xs, types, s.attr, self.width)}, ptr {at[-1]}")
+        e.end_loop(opened)
+        return [e.op(f"load {vs[-1]}, ptr {e.element(slots[-1], vs[-1], part)}") for part in range(self.n)]
+
+    def use(self, i: int, c) -> str:
+        """Statement `i` in the lanes of the part, or of the column, that is written."""
+        s, mask = self.nest.stmts[i], self.nest.depends[i]
+        t = TYPES[s.type]
+        if s.op == "const":
+            return constant(s.attr, t, self.width)
+        if mask >> self.d & 1 or (mask >> self.nest.vector & 1 and self.part is None):
+            return c.env[i]
+        if not mask >> self.nest.vector & 1:
+            return self.e.splat(c.env[i], t.register, self.width)
+        rows = [(self.part * self.width + k) // self.n for k in range(self.width)]
+        return self._shuffled([c.env[i]], rows, t.register)
+
+    def _affine(self, a, part: int) -> str:
+        """An index expression in the lanes of a part."""
+        body, (const, dims, terms), c = self.body, a, self.copies[part]
+        along, inside = (next((k for d, k in dims if d == e), 0) for e in (self.nest.vector, self.d))
+        outer = tuple((d, k) for d, k in dims if d not in (self.nest.vector, self.d))
+        total = body.index((const, outer, ()), c, 1)
+        if along:
+            total = body.add(total, body.times(c.base, along))
+        out = self.e.splat(total, "i64", self.width)
+        own = short_rows.places(along, inside, self.n, part, self.width)
+        out = self.e.op(f"add <{self.width} x i64> {out}, <{', '.join(f'i64 {x}' for x in own)}>")
+        self.part = part
+        for t, k in terms:
+            by = self.e.op(f"mul <{self.width} x i64> {self.use(t, c)}, splat (i64 {k})")
+            out = self.e.op(f"add <{self.width} x i64> {out}, {by}")
+        return out
+
+    # ---- memory --------------------------------------------------------------------------------------------
+
+    def _load(self, i: int, s) -> list[str]:
+        t, c = TYPES[s.attr[1]], self.copies[0]
+        along, inside = (self.body.layout.coefficient(i, d) for d in (self.nest.vector, self.d))
+        pointer, _ = self.body.start_of(i, t.memory, s.attr[2], c, 1)
+        if short_rows.way(s.attr[2], self.nest.vector, self.d, self.n, self.width) == "columns":
+            columns = [self._read(s, t, pointer, k * inside) for k in range(self.n)]
+            return [self.e.widen(x, t, self.width) for x in self._parts(columns, t.memory)]
+        return [self._spread(s, t, pointer, along, inside, part) for part in range(self.n)]
+
+    def _spread(self, s, t: Type, pointer: str, along: int, inside: int, part: int) -> str:
+        """A part, from the vectors that hold its lanes."""
+        at = short_rows.places(along, inside, self.n, part, self.width)
+        first, last, read = min(at), max(at), []
+        for start in range(first, last + 1, self.width):
+            read.append(self._read(s, t, pointer, start, min(self.width, last + 1 - start)))
+        return self.e.widen(self._shuffled(read, [x - first for x in at], t.memory), t, self.width)
+
+    def _read(self, s, t: Type, pointer: str, start: int, count: int | None = None) -> str:
+        """A raw vector, of which the first `count` lanes are wanted, and what lies behind may not be there."""
+        mask, there = None, self.width if count is None else count
+        if there < self.width:
+            mask = "<" + ", ".join(f"i1 {'true' if k < there else 'false'}" for k in range(self.width)) + ">"
+        place = self.e.element(pointer, t.memory, start)
+        self.body.check("load", s.attr[0], place, t, self.width, 1, mask)
+        return self.e.load_raw(t, place, self.width, 1, mask)
+
+    def store(self) -> None:
+        """The nest's stores."""
+        for number, s in enumerate(self.nest.stores):
+            t, values = TYPES[s.dtype], []
+            for part, c in enumerate(self.copies):
+                self.part = part
+                values.append(self.e.narrow(self.use(s.stmt, c), t, self.width))
+            key, step = ("store", number), self.width
+            if short_rows.way(s.offset, self.nest.vector, self.d, self.n, self.width) == "columns":
+                values, step = self._columns(values, t.memory), self.body.layout.coefficient(key, self.d)
+            pointer, _ = self.body.start_of(key, t.memory, s.offset, self.copies[0], 1)
+            for k, x in enumerate(values):
+                place = self.e.element(pointer, t.memory, k * step)
+                self.body.check("store", s.buffer, place, t, self.width)
+                self.e.do(f"store {vector(t.memory, self.width)} {x}, ptr {place}, align {t.bytes}")
+
+    def fold(self) -> None:
+        """Takes columns into the folds, one after the other."""
+        if not self.body.folds:
+            return
+        columns = [self.copies[0].child() for _ in range(self.n)]
+        for i in {i for f in self.nest.folds for i in f.stmts}:
+            s = self.nest.stmts[i]
+            if s.op == "const" or not self.nest.depends[i] >> self.d & 1:
+                continue
+            parts = [c.env[i] for c in self.copies]
+            for c, x in zip(columns, self._columns(parts, TYPES[s.type].register), strict=True):
+                c.env[i] = x
+        self.part = None
+        for c in columns:
+            for accumulators in self.body.folds:
+                accumulators.step([c])
+
+    # ---- shuffles ------------------------------------------------------------------------------------------
+
+    def _shuffled(self, vectors: list[str], order: list[int], element: str) -> str:
+        """The lanes of vectors in an order, in which all lanes are numbered from the first vector on."""
+        v, w = vector(element, self.width), self.width
+        out = vectors[0]
+        if len(vectors) == 1 and order == list(range(w)):
+            return out
+        for k in range(1, max(len(vectors), 2)):
+            other = vectors[k] if len(vectors) > 1 else "poison"
+            lanes = []
+            for lane, x in enumerate(order):
+                if k == 1:
+                    lanes.append(str(x) if x < 2 * w else "poison")
+                else:
+                    lanes.append(str(w + x - k * w) if k * w <= x < (k + 1) * w else str(lane))
+            mask = ", ".join(f"i32 {x}" for x in lanes)
+            out = self.e.op(f"shufflevector {v} {out}, {v} {other}, <{w} x i32> <{mask}>")
+        return out
+
+    def _columns(self, parts: list[str], element: str) -> list[str]:
+        """The parts as columns: by each prime factor of their number, what is as far apart is brought together."""
+        n = len(parts)
+        if n == 1:
+            return parts
+        p = _factor(n)
+        streams = []
+        for q in range(p):
+            order = [q + p * k for k in range(self.width)]
+            groups = [parts[k : k + p] for k in range(0, n, p)]
+            streams.append(self._columns([self._shuffled(g, order, element) for g in groups], element))
+        return [streams[k % p][k // p] for k in range(n)]
+
+    def _parts(self, columns: list[str], element: str) -> list[str]:
+        """Columns as parts: the same steps back."""
+        n = len(columns)
+        if n == 1:
+            return columns
+        p, w, out = _factor(n), self.width, []
+        streams = [self._parts(columns[q::p], element) for q in range(p)]
+        for group in zip(*streams):
+            for t in range(p):
+                order = [k % p * w + k // p for k in range(t * w, (t + 1) * w)]
+                out.append(self._shuffled(list(group), order, element))
+        return out
+
+
+def _factor(n: int) -> int:
+    """The least prime factor."""
+    return next(p for p in range(2, n + 1) if n % p == 0)

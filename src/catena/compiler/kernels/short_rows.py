@@ -1,0 +1,76 @@
+"""Rows that are shorter than a vector: as many of them at once as a vector has lanes.
+
+Lanes along rows of 3 or 10 elements leave most of a vector empty, and lanes across them read elements that lie apart.
+Of W rows of n elements, W lanes a vector, n vectors hold all that lies between, in the order of memory. The body runs
+on these n *parts*: what a row has one of, such as its sum, and what a column has one of, such as a weight, comes to
+their lanes by shuffles. What is folded along the rows is brought to n vectors of columns first, a row in each lane.
+"""
+
+from __future__ import annotations
+
+from catena.compiler.graph import affine
+from catena.compiler.graph.affine import Affine
+from catena.compiler.graph.forms import COSTLY
+
+MOST = 16  # elements of a row
+LEAST_ROWS = 4  # vectors of them
+SPREAD = 3  # vectors that a part is read from at most
+LONGEST = 256  # operations of the whole text
+PLAIN = frozenset(["div", "sqrt"])  # operations that take long, but are one instruction
+
+
+def choose(nest, kept: list[int], inner: list[int], width: int) -> tuple[int, int] | None:
+    """The dimension of rows, and that of their elements; None where rows are taken one by one."""
+    if nest.rows or nest.sequential or nest.is_checked or nest.run is not None:
+        return None
+    if any(f.running or f.kind == "general" for f in nest.folds) or len(inner) > 1 or (inner and not nest.folds):
+        return None
+    if len(kept) + len(inner) < 2 or not kept:
+        return None
+    v, d = (kept[-1], inner[0]) if inner else (kept[-2], kept[-1])
+    n = nest.extents[d]
+    if not 1 < n <= min(MOST, width - (not inner)) or nest.extents[v] < LEAST_ROWS * width:
+        return None
+    return (v, d) if _fits(nest, v, d, n, width) and _length(nest, d, n) <= LONGEST else None
+
+
+def _length(nest, d: int, n: int) -> int:
+    return sum(1 if is_looped(s.op) else n for s, mask in zip(nest.stmts, nest.depends) if mask >> d & 1)
+
+
+def is_looped(op: str) -> bool:
+    """Whether an operation is a function, whose text would be too long to stand there for each part."""
+    return op in COSTLY and op not in PLAIN
+
+
+def _fits(nest, v: int, d: int, n: int, width: int) -> bool:
+    """Whether all that moves along the rows is read by whole vectors, and written so; some of it in memory's order."""
+    loads = [s for s, mask in zip(nest.stmts, nest.depends) if s.op in ("load", "load_now") and mask >> d & 1]
+    if any(s.op == "load_now" or s.args or s.attr[2][2] for s in loads) or any(s.mask >= 0 for s in nest.stores):
+        return False
+    ways = [way(s.attr[2], v, d, n, width) for s in loads]
+    written = [way(s.offset, v, d, n, width) if not s.offset[2] else None for s in nest.stores]
+    if None in ways or any(w not in ("whole", "columns") for w in written):
+        return False
+    return "whole" in (*ways, *written) and not (nest.folds and "columns" in (*ways, *written))
+
+
+def way(a: Affine, v: int, d: int, n: int, width: int) -> str | None:
+    """How parts are read at an offset: `whole`, from a few vectors each (`spread`), or by `columns`."""
+    along, inside = affine.coefficient(a, v), affine.coefficient(a, d)
+    if (along, inside) == (n, 1):
+        return "whole"
+    if all(count <= SPREAD for count in (vectors(places(along, inside, n, part, width), width) for part in range(n))):
+        return "spread"
+    return "columns" if along == 1 else None
+
+
+def places(along: int, inside: int, n: int, part: int, width: int) -> list[int]:
+    """Where the lanes of a part are, from the first element of the first row on."""
+    numbers = range(part * width, (part + 1) * width)
+    return [k // n * along + k % n * inside for k in numbers]
+
+
+def vectors(at: list[int], width: int) -> int:
+    """How many vectors hold such places."""
+    return (max(at) - min(at)) // width + 1

@@ -1,0 +1,68 @@
+"""Rows that are shorter than a vector: as many at once as a vector has lanes."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.machine import X86_64_V4
+from catena.compiler.native.compile import text_of
+
+ROWS = 83  # five vectors of 16 lanes, and a rest
+X = np.random.default_rng(0).standard_normal((ROWS, 16), np.float32)
+W, B = X[0] + 1, X[:, :1] - 1
+SIZES = (2, 3, 7, 8, 12, 16)
+
+
+def both(f, *args):
+    """The compiled result, and that of one row after another."""
+    got = np.asarray(jax.jit(f)(*args))
+    rows = [np.asarray(f(*(a[k : k + 1] if a.shape[0] == ROWS else a for a in args))) for k in range(ROWS)]
+    return got, np.concatenate(rows)
+
+
+PROGRAMS = {
+    "weights and biases": lambda x, w, b: x * w + b * 2,
+    "a part of longer rows": lambda x, w, b: x[:, 1:] * w[1:],
+    "places": lambda x, w, b: jnp.where(jnp.arange(x.shape[1]) > b * 3, x, w),
+    "bytes": lambda x, w, b: (x > 0).astype("uint8") * (w > 0).astype("uint8"),
+    "halves": lambda x, w, b: x.astype("float16") * w.astype("float16"),
+    "largest": lambda x, w, b: jnp.max(x * w, 1),
+    "place of the least": lambda x, w, b: jnp.argmin(x + w, 1),
+    "any": lambda x, w, b: jnp.any(x > w, 1),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("n", SIZES)
+def test_short_rows(name, n):
+    x = np.ascontiguousarray(X[:, :n])
+    x[5, n // 2] = np.nan
+    np.testing.assert_array_equal(*both(PROGRAMS[name], x, W[:n], B))
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_sums_functions_and_transposes(n):
+    x = np.ascontiguousarray(X[:, :n])
+    exact = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(jax.jit(jax.nn.softmax)(x), exact / exact.sum(1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(lambda x: jnp.sum(x * W[:n], 1))(x), (x * W[:n]).sum(1), rtol=1e-4, atol=1e-5)
+    for given in (x, np.ascontiguousarray(x.T)):
+        np.testing.assert_array_equal(jax.jit(lambda x: x.T + 1)(given), given.T + 1)
+
+
+def test_arguments_that_are_given_up_and_rows_that_threads_share():
+    x = np.random.default_rng(1).standard_normal((70_001, 7), np.float32)
+    f = lambda x, w: x * w
+    np.testing.assert_array_equal(jax.jit(f)(x, W[:7]), x * W[:7])
+    np.testing.assert_array_equal(jax.jit(f, donate_argnums=0)(jnp.asarray(x), W[:7]), x * W[:7])
+    np.testing.assert_array_equal(jax.jit(lambda x: jnp.max(x, 1))(x), x.max(1))
+
+
+def test_how_short_rows_are_written():
+    softmax, scaled = (
+        text_of(jax.make_jaxpr(f)(X[:, :8]), machine=X86_64_V4) for f in (jax.nn.softmax, lambda x: x * W[:8])
+    )
+    assert "masked.gather" not in softmax
+    assert softmax.count("call <16 x float> @catena.exp") == 1  # the parts pass through it, one after another
+    assert scaled.count("store <16 x float>") == 8  # whole vectors
