@@ -625,6 +625,11 @@ GRADIENTS = [
 
 VALUES = r"(?s)^returns (\S+) .*\| returns \1 "  # of one dtype and shape, weak neither: only values differ
 EXPLAINED = [
+    (
+        r"^jit \[.* for y in jsp.linalg.(svd|qr|eigh|schur)\(h\b",
+        r"NotImplementedError: \w+ does not accept dtype float16.*\| (returns int32|TypeError: function function)",
+        "half precision is refused where it is traced; JAX refuses it where it is compiled, if it is used",
+    ),
     (r"grad \w+ .*qr_multiply", "NotImplementedError", "it is differentiated as qr is"),
     (r"grad \w+ .*expm_frechet", VALUES, "JAX scales less, and is exact to three digits"),
     (r"grad upper .*rsf2csf", VALUES, "a real form that has no blocks is not rotated"),
@@ -636,9 +641,20 @@ EXPLAINED = [
     (r"eigh_tridiagonal.*tol=0.1", VALUES, "eigenvalues are known to the tolerance in both"),
     (
         r"\[\[1.0\]\]|\[1.0\]",
-        r"^returns.*\| (Type|Attribute)Error",
+        r"^returns.*\| (Type|Attribute|TracerArrayConversion)Error",
         "lists are taken by every function that takes some",
     ),
+    (
+        r"^jit \[.*rsf2csf\(a0, a0\)",
+        r"\| IndexError",
+        "JAX does not take empty matrices; their dtypes are no result of jit",
+    ),
+    (
+        r"^jit \[.*schur\(\[\[1.0\]\], output",
+        r"\| AttributeError: 'list'",
+        "JAX takes no lists; dtypes are no result of jit",
+    ),
+    (r"^jit .*fiedler_companion\(2.0\)", r"\| returns float32\[0, 0\] weak \[\]$", "JAX's is not weak eagerly"),
     (r"None\)?", "Error", "None is a ValueError everywhere, as in jnp.asarray"),
     (r"hessenberg\((s|1.0)\)", "TypeError.*IndexError", "a scalar is refused by name"),
     (r"\((a0|empty)|empty\)", r"^returns.*\| ", "JAX does not take empty matrices here"),

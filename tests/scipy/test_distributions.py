@@ -3,6 +3,7 @@
 import importlib
 import itertools
 
+import mpmath as mp
 import numpy as np
 import pytest
 import scipy.stats
@@ -256,6 +257,41 @@ def test_tails_in_single_precision():
         ]:
             assert value.dtype == "float32"
             assert float(value) == pytest.approx(exact, rel=2e-6)
+
+
+LOGARITHMS = {  # of probabilities that are zero in the dtype, and some that are not
+    "gamma.logcdf": ([(1e-30, 1.5), (1e-30, 30.0), (2.0, 90.0), (0.5, 2.0)], lambda x, a: mp.gammainc(a, 0, x)),
+    "gamma.logsf": ([(900.0, 2.0), (5e3, 900.0), (0.5, 2.0)], lambda x, a: mp.gammainc(a, x, mp.inf)),
+    "beta.logcdf": ([(1e-30, 1.5, 4.0), (1e-30, 40.0, 3.0), (0.01, 90.0, 0.5), (0.3, 2.0, 3.0)],
+                    lambda x, a, b: mp.betainc(a, b, 0, x)),
+    "beta.logsf": ([(0.999, 2.0, 300.0), (0.75, 3.0, 900.0), (0.3, 2.0, 3.0)], lambda x, a, b: mp.betainc(b, a, 0, 1 - x)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOGARITHMS)
+def test_logarithms_of_probabilities_that_are_zero(name):
+    """Values of floats and doubles, slopes of doubles by the argument, and by the shape where they are known."""
+    rows, integral = LOGARITHMS[name]
+    distribution, method = name.split(".")
+    function, whole = getattr(getattr(stats, distribution), method), mp.gamma if distribution == "gamma" else mp.beta
+
+    def slopes(by):
+        step = mp.mpf(2) ** -60
+        return [mp.diff(lambda v: exact(*p[:by], v, *p[by + 1 :]), p[by], h=step * p[by]) for p in points]
+
+    def exact(*p):
+        return mp.log(integral(*p) / whole(*p[1:]))
+
+    for dtype in (np.float32, np.float64):
+        given = [np.array(column, dtype) for column in zip(*rows)]
+        with mp.workprec(200):
+            points = [[mp.mpf(v) for v in point] for point in zip(*(x.tolist() for x in given))]
+            values = [float(exact(*p)) for p in points]
+        np.testing.assert_allclose(function(*given), values, 4 * np.finfo(dtype).eps)
+    with mp.workprec(200):
+        for by in range(2 if distribution == "gamma" else 1):
+            got = jax.grad(lambda *xs: function(*xs).sum(), by)(*given)
+            np.testing.assert_allclose(got, np.array(slopes(by), float), 1e-11)
 
 
 def test_dtypes():

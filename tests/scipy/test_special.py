@@ -63,7 +63,7 @@ CASES = {
         [(0.5, 1.0, 1.0, 3.5, -2.0), (1.5, 2.0, 1.0, 4.0, 1.3), (2.2, 3.0, 2.0, 1.5, 0.4), (0.95, -50.0, 0.99, 0.9999, 3.0)],
         128,
     ),
-    "entr": (lambda x: -x * mp.log(x), [(0.1, 2.0)], 4),
+    "entr": (lambda x: -x * mp.log(x), [(0.1, 2.0, 4.97959007e-08, 0.373845634)], 0.6),
     "rel_entr": (lambda p, q: p * mp.log(p / q), [(0.1, 2.0, 0.5), (0.4, 1.0, 0.5000001)], 64),
     "kl_div": (lambda p, q: p * mp.log(p / q) - p + q, [(0.1, 2.0), (0.4, 1.0)], 16),
     "xlogy": (lambda x, y: x * mp.log(y), [(0.1, 2.0), (0.4, 3.0)], 4),
@@ -95,7 +95,7 @@ def test_values(name):
         assert abs(got - want) <= CASES[name][2] * np.spacing(abs(float(want))), (point, got, float(want))
 
 
-IN_FLOATS = "gamma beta erfcx dawsn ndtr log_ndtr ndtri owens_t exp1 expi spence i0 zeta".split()
+IN_FLOATS = "gamma beta erfcx dawsn ndtr log_ndtr ndtri owens_t exp1 expi spence i0 zeta entr".split()
 
 
 @pytest.mark.parametrize("name", IN_FLOATS)
@@ -129,6 +129,15 @@ def test_extreme_arguments(name, dtype, columns, reference):
     with catena.enable_x64(True), mp.workprec(300):
         want = [float(reference(*map(mp.mpf, point))) for point in zip(*(c.tolist() for c in columns))]
         np.testing.assert_allclose(call(name, *map(jnp.asarray, columns)), want, 40 * np.finfo(dtype).eps)
+
+
+def test_the_cosine_integral_around_its_zero():
+    x = np.array([0.2, 0.31, 0.4, 0.45, 0.482024943, 0.55, 0.61, 0.7, 0.8])
+    with catena.enable_x64(True):
+        found = np.asarray(special.sici(x)[1])
+    for point, got in zip(x.tolist(), found.tolist()):
+        want = mp.ci(point)
+        assert abs(got - want) <= np.spacing(abs(float(want))), point
 
 
 def test_wofz_far_below_the_axis():

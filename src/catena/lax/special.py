@@ -244,7 +244,7 @@ def bessel_i1e(x):
 # ---- polygamma
 
 
-def _jvp_in(find, names, *tangents):
+def jvp_in(find, names, *tangents):
     """Differentiation where some operands, called ``names``, admit no derivative."""
 
     def jvp(primals, given):
@@ -276,7 +276,7 @@ def _polygamma_tangent(t, n, x, y):
 
 
 polygamma_p = _special(
-    "polygamma", _polygamma, jvp=_jvp_in(lambda: polygamma_p, ("m", "x"), None, _polygamma_tangent),
+    "polygamma", _polygamma, jvp=jvp_in(lambda: polygamma_p, ("m", "x"), None, _polygamma_tangent),
 )  # fmt: skip
 
 
@@ -476,7 +476,7 @@ def _betainc_slope(a, b, x):
 
 regularized_incomplete_beta_p = _special(
     "regularized_incomplete_beta", _betainc, op="betainc",
-    jvp=_jvp_in(
+    jvp=jvp_in(
         lambda: regularized_incomplete_beta_p, ("a", "b", "x"), None, None,
         lambda t, a, b, x, y: mul(t, _betainc_slope(a, b, x)),
     ),

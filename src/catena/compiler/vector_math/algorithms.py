@@ -15,7 +15,8 @@ FUNCTIONS = incomplete.ALGORITHMS | {
         *(factorials.digamma_difference, factorials.binomial),
         *(normal.ndtr, normal.log_ndtr, normal.ndtri, normal.owens_t),
         *(hypergeometric.hyp1f1, hypergeometric.hyp2f1, incomplete.riemann_zeta),
-        incomplete.log_gamma_density,
+        *(incomplete.log_gamma_density, incomplete.log_igamma, incomplete.log_igammac, incomplete.log_igamma_grad_a),
+        *(incomplete.log_igammac_grad_a, incomplete.log_betainc, incomplete.log_betaincc),
         *(bessel.bessel_i0, bessel.bessel_i1),
     )
 }

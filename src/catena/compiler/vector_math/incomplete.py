@@ -180,14 +180,19 @@ def log_gamma_density(m, a, x, precision):
     return m.where((x >= 0.0) & m.equal(a, a), value, NAN)
 
 
-def _lower_gamma(m, a, x, precision):
-    """P(a, x) where the series is used, else Q(a, x)."""
+def _over_density(m, a, x, precision):
+    """P(a, x) where the series is used, else Q(a, x), over ``_density``."""
     by_series = _by_series(a, x)
     on = _proper(a, x) & (a < HUGE_SHAPE)
     series = _series(m, on & by_series, a, x, precision)
     fraction = _fraction(m, on & ~by_series, a, x, precision)
-    value = _density(m, a, x) * m.where(by_series, series, a * fraction)
-    return by_series, m.where(a < HUGE_SHAPE, value, _uniform(m, by_series, a, x))
+    return by_series, m.where(by_series, series, a * fraction)
+
+
+def _lower_gamma(m, a, x, precision):
+    """P(a, x) where the series is used, else Q(a, x)."""
+    by_series, share = _over_density(m, a, x, precision)
+    return by_series, m.where(a < HUGE_SHAPE, _density(m, a, x) * share, _uniform(m, by_series, a, x))
 
 
 def _uniform(m, lower, a, x):
@@ -267,27 +272,73 @@ def igammac(m, a, x, precision):
     return _zero_or_infinite_shape(m, a, x, out, 0.0, 1.0)
 
 
-def _log_derivatives(m, a, x, precision):
-    """The derivative of P by a relative to ``_density``: where the series is used, and elsewhere."""
+def _slopes(m, a, x, precision):
+    """P where the series is used, else Q, and the derivative of P by a, both over ``_density``."""
     by_series = _by_series(a, x)
     series, d_series = _series_with_slope(m, _proper(a, x) & by_series, a, x, precision)
     fraction, d_fraction = _fraction_with_slope(m, _proper(a, x) & ~by_series, a, x, precision)
     difference = m.log(x) - m.digamma(m.where(by_series, a + 1.0, a))
-    return by_series, d_series + series * difference, -(a * (d_fraction + fraction * difference))
+    low, high = d_series + series * difference, -(a * (d_fraction + fraction * difference))
+    return by_series, m.where(by_series, series, a * fraction), m.where(by_series, low, high)
 
 
 def igamma_grad_a(m, a, x, precision):
     """The derivative of P(a, x) by a."""
-    by_series, low, high = _log_derivatives(m, a, x, precision)
-    out = _edges(m, a, x, _density(m, a, x) * m.where(by_series, low, high), 0.0, 0.0)
+    _, _, slope = _slopes(m, a, x, precision)
+    out = _edges(m, a, x, _density(m, a, x) * slope, 0.0, 0.0)
     return m.where((a > 0.0) & (a < INF), out, NAN)
 
 
 def random_gamma_grad(m, a, x, precision):
     """dx/da = -(dP/da) / (dP/dx), where the exponentials cancel."""
-    by_series, low, high = _log_derivatives(m, a, x, precision)
-    out = _edges(m, a, x, -(x * m.where(by_series, low, high) / a), 0.0, NAN)
+    _, _, slope = _slopes(m, a, x, precision)
+    out = _edges(m, a, x, -(x * slope / a), 0.0, NAN)
     return m.where((a > 0.0) & (a < INF), out, NAN)
+
+
+# Their logarithms, also where they are zero themselves.
+
+
+def _log_of_gamma(m, a, x, precision):
+    """Whether the series is used; log P there, else log Q; and Q."""
+    by_series, share = _over_density(m, a, x, precision)
+    log = m.where(a < HUGE_SHAPE, _log_density(m, a, x) + m.log(share), m.log(_uniform(m, by_series, a, x)))
+    small = by_series & (a < SMALL_SHAPE) & _proper(a, x)
+    upper = m.where(by_series, m.maximum(1.0 - m.exp(log), 0.0), m.exp(log))
+    return by_series, log, m.where(small, _upper_of_small_shape(m, small, a, x, precision), upper)
+
+
+def log_igamma(m, a, x, precision):
+    """log P(a, x)."""
+    by_series, log, upper = _log_of_gamma(m, a, x, precision)
+    low = m.where(by_series & ((upper > 0.5) | (a >= SMALL_SHAPE)), log, m.log1p(-upper))
+    return _zero_or_infinite_shape(m, a, x, _edges(m, a, x, low, -INF, 0.0), 0.0, -INF)
+
+
+def log_igammac(m, a, x, precision):
+    """log Q(a, x)."""
+    by_series, log, upper = _log_of_gamma(m, a, x, precision)
+    high = m.where(upper > 0.5, m.log1p(-m.where(by_series, m.exp(log), 1.0 - upper)), m.log(upper))
+    high = m.where(by_series, high, log)
+    return _zero_or_infinite_shape(m, a, x, _edges(m, a, x, high, 0.0, -INF), -INF, 0.0)
+
+
+def log_igamma_grad_a(m, a, x, precision):
+    """The derivative of log P(a, x) by a, in which exponentials cancel where P is small."""
+    by_series, share, slope = _slopes(m, a, x, precision)
+    density = _density(m, a, x)
+    out = m.where(by_series, slope / share, density * slope / (1.0 - density * share))
+    return m.where((a > 0.0) & (a < INF), _edges(m, a, x, out, -INF, 0.0), NAN)
+
+
+def log_igammac_grad_a(m, a, x, precision):
+    """The derivative of log Q(a, x) by a."""
+    by_series, share, slope = _slopes(m, a, x, precision)
+    density = _density(m, a, x)
+    small = by_series & (a < SMALL_SHAPE) & _proper(a, x)
+    upper = m.where(small, _upper_of_small_shape(m, small, a, x, precision), 1.0 - density * share)
+    out = -m.where(by_series, density * slope / upper, slope / share)
+    return m.where((a > 0.0) & (a < INF), _edges(m, a, x, out, 0.0, INF), NAN)
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -335,6 +386,22 @@ def _beta_front(m, p, q, x, y, log_y):
     return m.where(both, large, m.where(some, mixed, small))
 
 
+def _log_beta_front(m, p, q, log_x, log_y, x, y):
+    """The logarithm of ``_beta_front``, also where that is zero."""
+    total = p + q
+    some, both = q >= LARGE_SHAPE, p >= LARGE_SHAPE
+    r = m.where(some, 1.0, q)
+    ratio = m.lgamma(1.0 + p + r) - m.lgamma(1.0 + p) - m.lgamma(1.0 + r)
+    small = m.log(p * (r / (p + r))) + ratio + p * log_x + r * log_y
+    s = m.where(both, 1.0, p)
+    rests = _stirling_rest(m, s + q) - _stirling_rest(m, q) - m.lgamma(1.0 + s)
+    mixed = s * (log_x + m.log(total)) + m.log(s) + q * log_y + (q - 0.5) * m.log1p(s / q) - s + rests
+    _, excess = _beta_distance(m, p, q, x, y)
+    rests = _stirling_rest(m, total) - _stirling_rest(m, p) - _stirling_rest(m, q)
+    large = 0.5 * m.log(p * (q / total) / 6.283185307179586) + rests - excess
+    return m.where(both, large, m.where(some, mixed, small))
+
+
 def _beta_distance(m, p, q, x, y):
     """For two large parameters, p + q times how far x is from its mean p / (p + q), with what was rounded off the sum
     and the product; and the logarithm of x^p y^q less its value there.
@@ -371,19 +438,67 @@ def _beta_factor(m, a, b, x):
     return _beta_front(m, p, q, m.where(swap, rest, x), m.where(swap, x, rest), log_y)
 
 
-def betainc(m, a, b, x, precision):
-    """The regularised incomplete beta function; reflected where the continued fraction converges faster there."""
+def _beta_share(m, a, b, x, precision):
+    """Whether x lies beyond the mean; the incomplete beta function, its complement where x does; what that is over
+    ``_beta_factor``. It is reflected where the continued fraction converges faster there.
+    """
     mirror = x > (a + 1.0) / (a + b + 2.0)
     a1, b1, x1 = m.where(mirror, b, a), m.where(mirror, a, b), m.where(mirror, 1.0 - x, x)
     on = (a > 0.0) & (b > 0.0) & (x > 0.0) & (x < 1.0) & (a < INF) & (b < INF)
     huge = (a >= HUGE_BETA) & (b >= HUGE_BETA)
-    value = _beta_factor(m, a, b, x) * _beta_fraction(m, on & ~huge, a1, b1, x1, precision) / a1
-    out = m.where(huge, _beta_uniform(m, a, b, x), m.where(mirror, 1.0 - value, value))
-    out = m.where(m.equal(x, 0.0), 0.0, m.where(m.equal(x, 1.0), 1.0, out))
+    fraction = _beta_fraction(m, on & ~huge, a1, b1, x1, precision)
+    value = _beta_factor(m, a, b, x) * fraction / a1
+    uniform = _beta_uniform(m, a, b, x)
+    return mirror, m.where(huge, m.where(mirror, 1.0 - uniform, uniform), value), fraction / a1
+
+
+def _beta_edges(m, a, b, x, inside, nothing, all_of_it):
+    """``inside`` within the domain; the limits of a share of nothing and of all of it at the ends; NaN outside."""
+    out = m.where(m.equal(x, 0.0), nothing, m.where(m.equal(x, 1.0), all_of_it, inside))
     no_a, no_b, all_a, all_b = m.equal(a, 0.0), m.equal(b, 0.0), m.equal(a, INF), m.equal(b, INF)
-    out = m.where(no_a | all_b, 1.0, m.where(no_b | all_a, 0.0, out))
+    out = m.where(no_a | all_b, all_of_it, m.where(no_b | all_a, nothing, out))
     valid = (a >= 0.0) & (b >= 0.0) & (x >= 0.0) & (x <= 1.0)
     return m.where(valid & ~((no_a & no_b) | (all_a & all_b)), out, NAN)
+
+
+def betainc(m, a, b, x, precision):
+    """The regularised incomplete beta function."""
+    mirror, value, _ = _beta_share(m, a, b, x, precision)
+    return _beta_edges(m, a, b, x, m.where(mirror, 1.0 - value, value), 0.0, 1.0)
+
+
+NEARLY_ZERO = 1e-280  # below which logarithms are taken of the factors
+
+
+def _log_beta_share(m, a, b, x, precision):
+    """Whether x lies beyond the mean; the logarithm of the incomplete beta function, of its complement where x does;
+    and that of the other one.
+    """
+    mirror, value, over_factor = _beta_share(m, a, b, x, precision)
+    tiny = (value < NEARLY_ZERO) & (over_factor > 0.0)
+
+    def log_of_factors():
+        swap = a > b
+        p, q = m.where(swap, b, a), m.where(swap, a, b)
+        log_x, log_y = m.log(x), m.log1p(-x)
+        logs = m.where(swap, log_y, log_x), m.where(swap, log_x, log_y)
+        rest = 1.0 - x
+        front = _log_beta_front(m, p, q, *logs, m.where(swap, rest, x), m.where(swap, x, rest))
+        return front + m.log(over_factor)
+
+    return mirror, m.where_any(tiny, log_of_factors, m.log(value)), m.log1p(-value)
+
+
+def log_betainc(m, a, b, x, precision):
+    """The logarithm of the incomplete beta function, also where that is zero."""
+    mirror, log, other = _log_beta_share(m, a, b, x, precision)
+    return _beta_edges(m, a, b, x, m.where(mirror, other, log), -INF, 0.0)
+
+
+def log_betaincc(m, a, b, x, precision):
+    """The logarithm of its complement."""
+    mirror, log, other = _log_beta_share(m, a, b, x, precision)
+    return _beta_edges(m, a, b, x, m.where(mirror, log, other), 0.0, -INF)
 
 
 # ------------------------------------------------------------------------------------------------------------

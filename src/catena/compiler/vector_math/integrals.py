@@ -191,10 +191,15 @@ def exp1(m, x, precision):
     return m.where(x > 0.0, value, m.where(m.equal(x, 0.0), INF, NAN))
 
 
-def _log_over(m, x, distance, zero: float):
-    """log(x / zero), with all digits around the zero, from which x is ``distance`` away."""
+def _log_over(m, x, zero: float, low: float):
+    """log(x / (zero + low)) in two parts, with all digits around the zero."""
+    distance = x - zero  # exact where it is small
     near = m.abs(distance) < zero / 2
-    return m.where(near, m.log1p(m.where(near, distance, 0.0) / zero), m.log(x / zero))
+    part = m.where(near, distance, x)
+    quotient = part / zero
+    lost = m.product_error(quotient, m.like(x, zero), part) + quotient * low + m.where(near, m.like(x, low), 0.0)
+    whole = m.where(near, 1.0 + quotient, quotient)
+    return m.log_pair(whole, m.where(near, quotient - (whole - 1.0), 0.0) - lost * (1 / zero))
 
 
 def expi(m, x, precision):
@@ -202,7 +207,8 @@ def expi(m, x, precision):
     a = m.maximum(x, 0.0)
     small = m.where((a > 0.0) & (a < 6.0), a, 6.0)
     distance = (small - EI_ZERO) - EI_ZERO_LOW
-    around = _log_over(m, small, distance, EI_ZERO) + distance * fitted_to(m, fitted.EI_SMALL, small)
+    log, rest = _log_over(m, small, EI_ZERO, EI_ZERO_LOW)
+    around = log + (rest + distance * fitted_to(m, fitted.EI_SMALL, small))
     b = m.where(a > 6.0, m.where(a < 800.0, a, 800.0), 6.0)
     series = fitted_to(m, fitted.EI_LARGE, 1.0 / b) / b
     half = m.exp(m.where(b > 700.0, b * 0.5, b))
@@ -241,7 +247,8 @@ def cosine_integral(m, x, precision):
     small, large, angle = _ends(m, m.where(x > 0.0, x, 1.0))
     f, g = _sine_and_cosine_parts(m, large)
     distance = (small - CI_ZERO) - CI_ZERO_LOW
-    near = _log_over(m, small, distance, CI_ZERO) + distance * fitted_to(m, fitted.CI, small)
+    log, rest = _log_over(m, small, CI_ZERO, CI_ZERO_LOW)
+    near = log + (rest + distance * fitted_to(m, fitted.CI, small))
     value = m.where(x < 4.0, near, f * m.sin(angle) - g * m.cos(angle))
     return m.where(x > 0.0, value, m.where(m.equal(x, 0.0), -INF, NAN))
 

@@ -38,6 +38,7 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
     "log1p": logarithm.log1p,
     "log2": logarithm.log2,
     "log10": logarithm.log10,
+    "entr": logarithm.entr,
     "sin": trigonometric.sin,
     "cos": trigonometric.cos,
     "tan": trigonometric.tan,

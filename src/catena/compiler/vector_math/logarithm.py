@@ -74,6 +74,18 @@ def log(x: Value) -> Value:
     return with_log_specials(x, rounded_log(x))
 
 
+def entr(x: Value) -> Value:
+    """-x log(x), with what is rounded off the logarithm; -0 at 0 of either sign, -infinity below 0."""
+    k, f = reduce_log(x)
+    high, low = LN2[x.elem]
+    tail = fma(f * -0.5, f, fma(k, low, beyond_quadratic(f)))
+    part = f + tail
+    total = fma(k, high, part)
+    lost = (fma(k, high, -total) + part) + ((f - part) + tail)
+    result = select(x < INFINITY, fma(x, total, x * lost), x)
+    return -select(x.equals(0.0), 0.0, select(x < 0.0, INFINITY, result))
+
+
 def short_log(x: Value) -> Value:
     """log(x) to single precision, of a double that is a positive normal number."""
     k, f = reduce_normal_log(x)

@@ -62,6 +62,14 @@ class Numpy:
     short_exp, short_log = np.exp, np.log
 
     @staticmethod
+    def log_pair(x, lost):
+        """log(x + lost) for finite x > 0 and what was rounded off it, and what is rounded off the logarithm, as far as
+        the long double has it.
+        """
+        log = np.log(x)
+        return log, (np.log(x.astype(np.longdouble)) - log).astype(DOUBLE) + lost / x
+
+    @staticmethod
     def where_any(mask, rare: Callable, otherwise):
         """``rare()`` where the mask holds, which it seldom does anywhere."""
         return np.where(mask, rare(), otherwise)
@@ -84,7 +92,7 @@ class Written:
     lgamma, digamma, erfc, power = gamma.lgamma, gamma.digamma, error_function.erfc, powers.pow
     iterate = staticmethod(text.while_any)
     short_exp, short_log, short_lgamma = exponential.short_exp, logarithm.short_log, gamma.short_lgamma
-    plain_lgamma = gamma.plain_lgamma
+    plain_lgamma, log_pair = gamma.plain_lgamma, logarithm.log_pair
 
     @staticmethod
     def where_any(mask, rare: Callable, otherwise):

@@ -272,7 +272,7 @@ def _exchanged(pivots, *, permutation_size: int):
         order = scatter(order, here, at_there, writes, unique_indices=True)
         return scatter(order, there, at_here, writes, unique_indices=True)
 
-    return fori_loop(0, count, exchange, start)
+    return fori_loop(0, count, exchange, start) if count else start
 
 
 @lru_cache(256)

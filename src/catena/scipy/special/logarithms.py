@@ -11,6 +11,7 @@ from catena.core.array import Array
 from catena.numpy.boundary import promote_inexact
 from catena.numpy.documentation import family
 from catena.scipy.special.arguments import numbers, real
+from catena.scipy.special.primitives import entr_p
 from catena.transform.custom_jvp import custom_jvp
 from catena.transform.jit import jit
 from catena.typing import ArrayLike
@@ -92,12 +93,7 @@ def entr(x: ArrayLike) -> Array:
     >>> special.entr(jnp.array([0.0, 0.5, 1.0]))
     Array([-0.       ,  0.3465736, -0.       ], dtype=float32)
     """
-    return _entr(*real("entr", x))
-
-
-@jit
-def _entr(x):
-    return jnp.where(x < 0, -np.inf, -_xlogy(jnp.where(x < 0, 1, x), jnp.where(x < 0, 1, x)))
+    return entr_p.bind(*real("entr", x))
 
 
 @_distributions

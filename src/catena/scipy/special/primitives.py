@@ -6,16 +6,18 @@ code. Where there is no compiler, NumPy runs the same algorithms. Floats are rou
 
 import math
 
+import numpy as np
+
 from catena.core.lazy import LazyModule
 from catena.core.primitive import NoRule
 from catena.core.zeros import get_aval
 from catena.lax.arithmetic import add, div, mul, neg, sub
-from catena.lax.comparison import eq, select
+from catena.lax.comparison import eq, lt, select
 from catena.lax.elementwise import FLOAT, WIDER_WITH_HALF, elementwise
 from catena.lax.powers import square
-from catena.lax.special import digamma, erf, polygamma
+from catena.lax.special import digamma, erf, jvp_in, polygamma
 from catena.lax.structure import broadcast_to, like
-from catena.lax.transcendental import cos, exp, log, sin
+from catena.lax.transcendental import cos, exp, log, log1p, sin
 
 algorithms = LazyModule("catena.compiler.vector_math.algorithms")
 mathematics = LazyModule("catena.compiler.vector_math.mathematics")
@@ -23,14 +25,14 @@ mathematics = LazyModule("catena.compiler.vector_math.mathematics")
 ROOT_PI, ROOT_TWO_PI = math.sqrt(math.pi), math.sqrt(2 * math.pi)
 
 
-def special(name: str, *tangents):
+def special(name: str, *tangents, **rules):
     """The primitive of an algorithm; ``tangents``: a rule an operand, as `elementwise` takes them."""
 
     def evaluate(*xs):
         found = mathematics.evaluated(algorithms.ALGORITHMS[name], *xs)
         return found.astype(xs[0].dtype, copy=False)
 
-    return elementwise(name, evaluate, FLOAT, *tangents, wider=WIDER_WITH_HALF)
+    return elementwise(name, evaluate, FLOAT, *tangents, wider=WIDER_WITH_HALF, **rules)
 
 
 def times(x, number: float):
@@ -88,6 +90,41 @@ log_gamma_density_p = special(
     lambda t, a, x, y: mul(t, sub(log(x), digamma(plus(a, 1)))),
     lambda t, a, x, y: mul(t, plus(safe(div(a, x), eq(a, like(a, 0)), 0), -1)),
 )
+
+# The logarithms of the incomplete gamma and beta functions, and of their complements, also where these are zero
+
+
+def _log_gamma_slope(t, a, x, y):
+    """The density at x over what y is the logarithm of."""
+    return mul(t, mul(div(a, x), exp(sub(log_gamma_density_p.bind(a, x), y))))
+
+
+log_igamma_p = special(
+    "log_igamma", lambda t, a, x, y: mul(t, log_igamma_grad_a_p.bind(a, x)), _log_gamma_slope,
+)  # fmt: skip
+log_igammac_p = special(
+    "log_igammac",
+    lambda t, a, x, y: mul(t, log_igammac_grad_a_p.bind(a, x)),
+    lambda t, a, x, y: neg(_log_gamma_slope(t, a, x, y)),
+)
+log_igamma_grad_a_p, log_igammac_grad_a_p = (
+    special(name, NoRule(f"second derivatives of {name[:-7]} by a are not available"))
+    for name in ("log_igamma_grad_a", "log_igammac_grad_a")
+)
+
+
+def _log_beta_slope(t, a, b, x, y):
+    powers = add(mul(plus(a, -1), log(x)), mul(plus(b, -1), log1p(neg(x))))
+    return mul(t, exp(sub(sub(powers, log_beta_p.bind(a, b)), y)))
+
+
+def _log_beta(name, find, slope):
+    return special(name, jvp=jvp_in(find, ("a", "b", "x"), None, None, slope))
+
+
+log_betainc_p = _log_beta("log_betainc", lambda: log_betainc_p, _log_beta_slope)
+log_betaincc_p = _log_beta("log_betaincc", lambda: log_betaincc_p, lambda *of: neg(_log_beta_slope(*of)))
+
 riemann_zeta_p = special("riemann_zeta", lambda t, x, y: mul(t, riemann_zeta_slope_p.bind(x)))
 riemann_zeta_slope_p = special(
     "riemann_zeta_slope", NoRule("second derivatives of the zeta function are not available")
@@ -97,6 +134,25 @@ beta_p = special(
     lambda t, a, b, y: mul(y, _by_parameter(t, a, b, y)),
     lambda t, a, b, y: mul(y, _by_parameter(t, b, a, y)),
 )
+
+# ------------------------------------------------------------------------------------------------------------
+# The entropy of a probability
+
+
+def _entropy_slope(x):
+    """-log(x) - 1, 0 below 0."""
+    below = lt(x, like(x, 0))
+    return safe(plus(neg(log(safe(x, below, 1))), -1), below, 0)
+
+
+def _entr(x):
+    wide = x.astype(np.longdouble)
+    inside = (wide > 0) & (wide < np.inf)
+    outside = np.where(x == 0, -0.0, np.where(np.isnan(x), np.nan, -np.inf))
+    return np.where(inside, -wide * np.log(np.where(inside, wide, 1)), outside).astype(x.dtype)
+
+
+entr_p = elementwise("entr", _entr, FLOAT, lambda t, x, y: mul(t, _entropy_slope(x)), wider=WIDER_WITH_HALF)
 
 # ------------------------------------------------------------------------------------------------------------
 # Modified Bessel functions

@@ -5,14 +5,20 @@ from __future__ import annotations
 from catena import numpy as jnp
 from catena.core.array import Array
 from catena.scipy.special import betainc, betaln, xlog1py, xlogy
-from catena.scipy.stats.methods import distribution, log_probability, proper, unless
+from catena.scipy.special.primitives import log_betainc_p, log_betaincc_p
+from catena.scipy.stats.methods import distribution, proper, unless
 from catena.typing import ArrayLike
 
 
 def _share(a, b, z):
     """The regularized incomplete beta function, 0 below 0 and 1 beyond 1, where it has no slope."""
+    return _inside(betainc, a, b, z, z >= 1)
+
+
+def _inside(function, a, b, z, elsewhere):
+    """``function(a, b, z)`` between 0 and 1, ``elsewhere`` beyond."""
     outside = (z <= 0) | (z >= 1)
-    return unless(outside, betainc(a, b, jnp.where(outside, 0.5, z)), proper(z >= 1, a, b))
+    return unless(outside, function(a, b, jnp.where(outside, 0.5, z)), proper(elsewhere, a, b))
 
 
 _method = distribution("beta", a="the first shape, positive.", b="the second shape, positive.")
@@ -55,13 +61,14 @@ def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
 
 @_method
 def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of ``cdf``, precise in both tails until the probability itself underflows.
+    """The logarithm of ``cdf``, precise in both tails, also where the probability itself is zero.
 
     >>> from catena.scipy.stats import beta
     >>> beta.logcdf(0.5, 2.0, 3.0).item()
     -0.374693
     """
-    return log_probability(cdf(x, a, b, loc, scale), sf(x, a, b, loc, scale))
+    z = (x - loc) / scale
+    return _inside(log_betainc_p.bind, a, b, z, jnp.where(z >= 1, 0, -jnp.inf))
 
 
 @_method
@@ -78,10 +85,11 @@ def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arra
 
 @_method
 def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of ``sf``, precise in both tails until the probability itself underflows.
+    """The logarithm of ``sf``, precise in both tails, also where the probability itself is zero.
 
     >>> from catena.scipy.stats import beta
     >>> beta.logsf(0.5, 2.0, 3.0).item()
     -1.16315
     """
-    return log_probability(sf(x, a, b, loc, scale), cdf(x, a, b, loc, scale))
+    z = (x - loc) / scale
+    return _inside(log_betaincc_p.bind, a, b, z, jnp.where(z >= 1, -jnp.inf, 0))

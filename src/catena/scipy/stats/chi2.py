@@ -45,7 +45,7 @@ def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
 
 @_method
 def logcdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of ``cdf``, precise in both tails until the probability itself underflows.
+    """The logarithm of ``cdf``, precise in both tails, also where the probability itself is zero.
 
     >>> from catena.scipy.stats import chi2
     >>> chi2.logcdf(1.0, 2.0).item()
@@ -67,7 +67,7 @@ def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
 
 @_method
 def logsf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of ``sf``, precise in both tails until the probability itself underflows.
+    """The logarithm of ``sf``, precise in both tails, also where the probability itself is zero.
 
     >>> from catena.scipy.stats import chi2
     >>> chi2.logsf(1.0, 2.0).item()

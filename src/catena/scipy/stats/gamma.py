@@ -5,8 +5,8 @@ from __future__ import annotations
 from catena import numpy as jnp
 from catena.core.array import Array
 from catena.scipy.special import gammainc, gammaincc
-from catena.scipy.special.primitives import log_gamma_density_p
-from catena.scipy.stats.methods import distribution, log_probability, proper, unless
+from catena.scipy.special.primitives import log_gamma_density_p, log_igamma_p, log_igammac_p
+from catena.scipy.stats.methods import distribution, proper, unless
 from catena.typing import ArrayLike
 
 _method = distribution("gamma", a="the shape, positive.")
@@ -50,13 +50,14 @@ def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
 
 @_method
 def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of ``cdf``, precise in both tails until the probability itself underflows.
+    """The logarithm of ``cdf``, precise in both tails, also where the probability itself is zero.
 
     >>> from catena.scipy.stats import gamma
     >>> gamma.logcdf(1.0, 2.0).item()
     -1.33089
     """
-    return log_probability(cdf(x, a, loc, scale), sf(x, a, loc, scale))
+    z = (x - loc) / scale
+    return unless(z <= 0, log_igamma_p.bind(a, jnp.where(z <= 0, 1, z)), proper(-jnp.inf, a))
 
 
 @_method
@@ -73,10 +74,11 @@ def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
 
 @_method
 def logsf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of ``sf``, precise in both tails until the probability itself underflows.
+    """The logarithm of ``sf``, precise in both tails, also where the probability itself is zero.
 
     >>> from catena.scipy.stats import gamma
     >>> gamma.logsf(1.0, 2.0).item()
     -0.306853
     """
-    return log_probability(sf(x, a, loc, scale), cdf(x, a, loc, scale))
+    z = (x - loc) / scale
+    return unless(z <= 0, log_igammac_p.bind(a, jnp.where(z <= 0, 1, z)), proper(0, a))
