@@ -284,9 +284,9 @@ EXPLAINED = [
         "JAX does not reach the minimum of a complex function",
     ),
     (
-        r"options=dict\((line_search_maxiter|maxls|gtol)=",
-        r"weak \[\d+\]",
-        "other steps of a search: a count, not a result",
+        r"jnp.diff\(x\).*method=LBFGS.*r.nfev, r.njev, r.nit",
+        r"(?s)^returns int32\[\] weak \[0\], bool\[\] \[ True\], int32\[\] weak \[(16|22)\].*weak \[15\]",
+        "JAX with its optimisations, which this comparison turns off, takes 16 and 22 evaluations, too",
     ),
     (r"jnp.ones\(2\), method=LBFGS", r"returns", "at the minimum there is no iteration to make; JAX makes one"),
     (r"h2, method='BFGS'", r"float16", "ends where float16 does"),

@@ -152,6 +152,15 @@ def test_steps_satisfy_the_strong_wolfe_conditions(x64, name):
     assert search.value == there and search.gradient[0] == slope[0]
 
 
+def test_an_interval_is_searched_to_the_least_value_of_a_parabola():
+    """However few steps are allowed before it is found; the cubic through three points of a parabola is the parabola."""
+    valley = lambda x: 100 * (x[1] - x[0]) ** 2 + (1 - x[0]) ** 2
+    for method, name in (("BFGS", "line_search_maxiter"), (LBFGS, "maxls")):
+        for tries in (2, 9):
+            found = minimize(valley, jnp.zeros(2), method=method, options={name: tries, "maxiter": 1})
+            np.testing.assert_allclose(found.x, [1 / 101, 0], 1e-5)
+
+
 def test_searches_that_find_nothing(x64):
     start, one = jnp.zeros(1), jnp.ones(1)
     search = lambda curve: strong_wolfe(

@@ -15,6 +15,7 @@ from catena.core.array import Array
 from catena.core.dtypes import finfo
 
 DECREASE, CURVATURE = 1e-4, 0.9  # the constants of the two conditions for quasi-Newton methods
+IN_INTERVAL = 30  # steps that are tried at least where an interval holds one, which about halves it each time
 FOUND, COLLAPSED, EXHAUSTED = 0, 1, 3  # what came of a search; JAX adds these to 2 in the status of a minimisation
 
 
@@ -52,7 +53,7 @@ def strong_wolfe(function: Callable, point, direction, value, gradient, first, m
       point, direction: where the search starts, and where it goes, ``(n,)``.
       value, gradient: of the function there.
       first: the size of the first step that is tried.
-      max_tries: how many steps are tried at most before an interval is found, and then in it.
+      max_tries: how many steps are tried at most before an interval is found that holds one; then as many, or 30.
     Returns:
       The state in which the search ended, and what came of it. If it has found a step, that is its last trial.
     """
@@ -61,7 +62,8 @@ def strong_wolfe(function: Callable, point, direction, value, gradient, first, m
     least = finfo(value.dtype).eps
 
     def go_on(search: Search):
-        return ~search.found & ~search.collapsed & (search.tries < max_tries)
+        tries = jnp.where(search.enclosed, max(max_tries, IN_INTERVAL), max_tries)
+        return ~search.found & ~search.collapsed & (search.tries < tries)
 
     def evaluate(search: Search) -> Search:
         value, gradient = function(point + search.trial * direction)
@@ -109,7 +111,10 @@ def _interpolated(low: Step, high: Step, last: Step, cubic) -> Array:
     scale = (u * v) ** 2 * (u - v)
     a, b = _quotient(v**2 * p - u**2 * q, scale), _quotient(u**3 * q - v**3 * p, scale)
     square = b * b - 3 * a * low.slope
-    by_cubic = _quotient(jnp.sqrt(jnp.where(square > 0, square, 1)) - b, 3 * a * width)
+    root = jnp.sqrt(jnp.where(square > 0, square, 1))
+    by_cubic = _quotient(
+        jnp.where(b > 0, -low.slope, root - b), jnp.where(b > 0, root + b, 3 * a) * width
+    )  # none cancels
     share = jnp.where(cubic & (square > 0) & (by_cubic > 0.2) & (by_cubic < 0.8), by_cubic, quadratic)
     return low.size + width * jnp.where((share > 0.1) & (share < 0.9), share, 0.5)
 
