@@ -4,6 +4,7 @@ A call of `differential_libraries.py` is evaluated once more with SciPy in the p
 ``jnp``, and the formulas of `neural.py` in that of ``nn``, in double precision, at the very numbers that the libraries
 were given. Where the libraries differ, and SciPy has our numbers, the difference is JAX's. Derivatives are judged by
 central differences of what SciPy returns, element by element. What SciPy does not know, or refuses, it does not judge.
+Of hypergeometric functions mpmath is the judge.
 """
 
 import importlib
@@ -49,7 +50,23 @@ def rounded(x, dtype: str):
     return np.asarray(x).astype(getattr(ml_dtypes, dtype, dtype)).astype("float64")
 
 
-RENAMED = {"bessel_jn": bessel_jn, "log_ndtr": log_ndtr}
+def by_mpmath(name: str):
+    """A hypergeometric function of real numbers in 30 digits: SciPy's lose some, or all, for many parameters."""
+
+    def value(*arguments):
+        mpmath = importlib.import_module("mpmath")  # which JAX's environment lacks
+        with mpmath.workdps(30):
+            try:
+                return float(mpmath.re(getattr(mpmath, name)(*arguments)))
+            except ZeroDivisionError:  # a pole
+                return np.inf
+            except (ValueError, mpmath.libmp.NoConvergence):
+                return np.nan
+
+    return np.vectorize(value, otypes=["float64"])
+
+
+RENAMED = {"bessel_jn": bessel_jn, "log_ndtr": log_ndtr, "hyp1f1": by_mpmath("hyp1f1"), "hyp2f1": by_mpmath("hyp2f1")}
 
 
 def seen(x, x64: bool):

@@ -30,6 +30,14 @@ OPERANDS = {
     "phi": lambda rng: rng.uniform(0, 2 * np.pi, size=4),
     "deg": lambda rng: np.array([0, 1, 3, 6], np.int32),
     "ord": lambda rng: np.array([0, -1, 2, -6], np.int32),
+    # of hypergeometric functions: parameters of both signs, of every size, whole ones, arguments
+    **{f"s{k}": lambda rng: rng.uniform(-6, 8, size=32) for k in "abc"},
+    **{f"w{k}": lambda rng: np.exp(rng.uniform(-6, 4, size=32)) for k in "abc"},
+    **{f"m{k}": lambda rng: rng.integers(-5, 9, size=32).astype(np.float32) for k in "abc"},
+    "near": lambda rng: rng.uniform(-1, 1, size=32),
+    "next": lambda rng: 1 - np.exp(rng.uniform(-16, -2, size=32)),
+    "far": lambda rng: rng.uniform(-40, 40, size=32),
+    "below": lambda rng: -np.exp(rng.uniform(-6, 9, size=32)),
 }
 
 UNARY = (
@@ -164,6 +172,20 @@ CASES += [
     "jsp.special.i1(w)",
 ]  # fmt: skip
 
+CONFLUENT = [
+    of("hyp1f1", *parameters, x)
+    for parameters in (("sa", "sb"), ("wa", "wb"), ("sa", "wb"), ("ma", "wb"), ("sa", "mb"), ("wa", "wa + mb"))
+    for x in ("near", "far", "below")
+]
+GAUSS = [
+    of("hyp2f1", *parameters, x)
+    for parameters in (
+        *(("sa", "sb", "sc"), ("wa", "wb", "wc"), ("sa", "wb", "wc"), ("ma", "sb", "wc"), ("sa", "sb", "mc")),
+        *(("wa", "wb", "wa + wb + 2"), ("sa", "sb", "sa + sb + mc"), ("wa", "wb", "wa + 3")),
+    )
+    for x in ("near", "next", "below")
+]
+CASES += [*CONFLUENT, *GAUSS]
 CASES = list(dict.fromkeys(CASES))
 JIT = CASES[::5]
 
@@ -192,6 +214,7 @@ GRADIENTS = [
     "jsp.special.i0(w)", "jsp.special.i1(w)", "jsp.special.i0e(w)", "jsp.special.i1e(w)", "jsp.special.ndtri(tails)",
     "jsp.special.entr(jnp.zeros(4) * b)", "jsp.special.logit(tails)", "jsp.special.erfcx(w)", "jsp.special.gamma(-a)",
 ]  # fmt: skip
+GRADIENTS += [*CONFLUENT[::2], *GAUSS[::3], *GAUSS[1::3]]
 GRADIENTS = list(dict.fromkeys(GRADIENTS))
 
 VALUES = r"(?s)^returns (\S+) .*\| returns \1 "  # of one dtype and shape, weak neither: only values differ
