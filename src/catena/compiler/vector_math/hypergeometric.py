@@ -34,9 +34,8 @@ def _gamma_ratio(m, above: tuple, below: tuple, precision):
     product, log = m.like(above[0], 1.0), m.like(above[0], 0.0)
     for x, top in (*((x, True) for x in above), *((x, False) for x in below)):
         safe = m.where(_is_pole(m, x), 1.0, x)
-        value = gamma(m, m.where(small, safe, 1.0), precision)
+        value = m.where(small, gamma(m, m.where(small, safe, 1.0), precision), sign_of_gamma(m, safe))
         product = product * value if top else product / value
-        product = m.where(small, product, sign_of_gamma(m, safe))
         log = log + m.lgamma(safe) if top else log - m.lgamma(safe)
     value = m.where(small, product, product * m.exp(log))
     return m.where(pole, INF, m.where(zero, 0.0, value))
