@@ -115,8 +115,8 @@ random-vectors: $(VENV)/.has-test    # all 2,241 draws that were recorded from J
 random-quality: $(VENV)/.has-test    # statistical tests of every generator; writes docs/random_quality.md
 	$(BIN)/python benchmarks/random_quality.py --write
 
-clients: $(VENV)/.has-demo    # libraries written for JAX, from their wheels, on JAX and on catena; ONLY=text, TESTS=1 runs their own tests instead, WRITE=1 writes docs/ecosystem.md
-	$(BIN)/python benchmarks/ecosystem.py --only "$(ONLY)" $(if $(TESTS),--tests) $(if $(WRITE),--write)
+clients: $(VENV)/.has-demo    # libraries written for JAX, from their wheels, on JAX and on catena; ONLY=text, TESTS=1 runs their own tests instead (LEFT=1 those that are left, SHARE=2/24 a share), WRITE=1 writes docs/ecosystem.md
+	$(BIN)/python benchmarks/ecosystem.py --only "$(ONLY)" $(if $(TESTS),--tests) $(if $(LEFT),--left) $(if $(SHARE),--share $(SHARE)) $(if $(WRITE),--write)
 
 interchange: $(VENV)/.has-demo    # arrays to and from PyTorch, pandas, scikit-learn, SciPy ..., beside JAX; the namespace beside the array API standard's
 	$(BIN)/python benchmarks/interchange.py

@@ -25,11 +25,12 @@ from pathlib import Path
 
 import numpy as np
 from ecosystem_page import cells, counted, page, reasons
-from ecosystem_tests import TESTS, compare, folder_of, names_of
+from ecosystem_tests import TESTS, Limits, compare, folder_of, names_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "build" / "clients"
 KEPT = ROOT / "benchmarks" / "ecosystem.json"
+PAGE = ROOT / "docs" / "ecosystem.md"
 JAX = "jax==0.10.2"
 
 # Wheel -> its examples. What is pinned: the newest release asks for a newer JAX than that whose API this is.
@@ -164,7 +165,7 @@ def tests(wheel: str, options: argparse.Namespace) -> None:
         return bool(re.search(options.files, name)) and not (options.left and done)
 
     found = before | {"of": len(names), "files": files}
-    for name, said in compare(wheel, commands, folders, PLACE, wanted, options.share):
+    for name, said in compare(wheel, commands, folders, PLACE, wanted, Limits(options.share, options.seconds)):
         files[name] = said
         for test, message in said["here"]:
             print(f"    {test}: {message.splitlines()[0] if message else 'no message'}")
@@ -203,6 +204,7 @@ def main() -> None:
     parser.add_argument(
         "--share", default="", help="only a share of each file's tests: 2/24 is every 24th from the second"
     )
+    parser.add_argument("--seconds", type=float, default=600, help="that a file of tests may take; what ran counts")
     parser.add_argument("--write", action="store_true", help="write docs/ecosystem.md from what was found last of each")
     options = parser.parse_args()
     bad = False
@@ -217,9 +219,13 @@ def main() -> None:
             print(f"| {' | '.join(cells(found))} |", flush=True)
             keep("examples", example, found)
     if options.write:
-        without = [wheel.partition("=")[0] for wheel in LIBRARIES if not carries(wheel)]
-        (ROOT / "docs" / "ecosystem.md").write_text(page(known(), LIBRARIES, without))
+        PAGE.write_text(document())
     sys.exit(bad)
+
+
+def document() -> str:
+    """The text of docs/ecosystem.md, from what is kept."""
+    return page(known(), LIBRARIES, [wheel.partition("=")[0] for wheel in LIBRARIES if not carries(wheel)])
 
 
 def carries(wheel: str) -> bool:

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_outcomes import WHOLE
 
@@ -45,8 +46,16 @@ TESTS = {
     "tree-math": "sdist:tree_math",
 }
 ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "EINOPS_TEST_BACKENDS": "numpy,jax"}
-SECONDS = 1800  # that a file may take
 PASSED, FAILED, NONE = 0, 1, 5  # how pytest ends where it ran what there is
+
+
+class Limits(NamedTuple):
+    """How many of a file's tests are run, as ``"2/24"``, all where it is empty; and how long a file may take."""
+
+    share: str = ""
+    seconds: float = 600
+
+
 Outcomes = dict[str, list[str]]  # test -> "passed", "failed", "skipped" or "late", and the message
 
 
@@ -60,15 +69,15 @@ def outcomes(report: Path) -> Outcomes:
     return found
 
 
-def run(command: list[str], file: Path, kept: Path, tests: list[str] | None = None, share: str = "") -> Outcomes:
+def run(command: list[str], file: Path, kept: Path, limits: Limits, tests: list[str] | None = None) -> Outcomes:
     """The outcomes of a file of tests; `WHOLE` stands for the file, where it could not be imported or did not end.
 
     Arguments:
       command: what runs pytest.
       file: the tests.
       kept: where the outcomes are kept; beside it, what was printed.
+      limits: which tests, and how long.
       tests: those that are wanted and are not in what is kept; None for all, again. `WHOLE`: can the file be imported?
-      share: which of them, as ``"2/24"``; all where it is empty.
     """
     known: Outcomes = json.loads(kept.read_text()) if tests is not None and kept.exists() else {}
     if tests is not None and not set(tests) - known.keys():
@@ -77,7 +86,9 @@ def run(command: list[str], file: Path, kept: Path, tests: list[str] | None = No
     report, log, wanted = (kept.with_suffix(end) for end in (".lines", ".log", ".wanted"))
     report.unlink(missing_ok=True)
     paths = filter(None, [os.environ.get("PYTHONPATH"), str(HERE)])
-    environment = os.environ | ENVIRONMENT | {"OUTCOMES": str(report), "OUTCOMES_SHARE": share}
+    environment = (
+        os.environ | ENVIRONMENT | {"OUTCOMES": str(report), "OUTCOMES_SHARE": limits.share if tests is None else ""}
+    )
     environment["PYTHONPATH"] = os.pathsep.join(paths)
     options = ["-q", "-p", "pytest_outcomes", "-p", "no:cacheprovider", "-W", "ignore", "-o", "addopts="]
     if tests == [WHOLE]:
@@ -92,7 +103,7 @@ def run(command: list[str], file: Path, kept: Path, tests: list[str] | None = No
                 cwd=kept.parent,
                 stdout=output,
                 stderr=output,
-                timeout=SECONDS,
+                timeout=limits.seconds,
                 env=environment,
             ).returncode
         found = outcomes(report)
@@ -101,7 +112,7 @@ def run(command: list[str], file: Path, kept: Path, tests: list[str] | None = No
         elif tests == [WHOLE] and not found:
             found[WHOLE] = ["passed", ""]
     except subprocess.TimeoutExpired:
-        found = outcomes(report) | {WHOLE: ["late", f"did not end in {SECONDS} s"]}
+        found = outcomes(report) | {WHOLE: ["late", f"did not end in {limits.seconds} s"]}
     kept.write_text(json.dumps(known | found, indent=1))
     return known | found
 
@@ -145,7 +156,7 @@ def compare(
     folders: dict[str, Path],
     place: Path,
     which: Callable[[str], bool],
-    share: str = "",
+    limits: Limits,
 ) -> Iterator[tuple[str, dict]]:
     """What a library's files of tests say here, one after the other: how many pass, and those that pass on JAX alone.
 
@@ -155,7 +166,7 @@ def compare(
       folders: likewise -> where the tests are.
       place: where answers are kept.
       which: whether the file of this name is to be run. JAX is asked about tests that fail here.
-      share: which of each file's tests, as ``"2/24"``; all where it is empty.
+      limits: which of each file's tests, and how long.
     """
     for kind, folder in folders.items():
         link_beside(place / "tests" / wheel / kind, folder)
@@ -163,15 +174,15 @@ def compare(
         kept = name.replace("/", ".").replace(".py", ".json")
         places = {kind: place / "tests" / wheel / kind / kept for kind in commands}
         started = time.monotonic()
-        ours = run(commands["catena"], folders["catena"] / name, places["catena"], share=share)
+        ours = run(commands["catena"], folders["catena"] / name, places["catena"], limits)
         seconds = time.monotonic() - started
         failed = {test: message for test, (outcome, message) in ours.items() if outcome == "failed"}
-        theirs = run(commands["jax"], folders["jax"] / name, places["jax"], list(failed)) if failed else {}
+        theirs = run(commands["jax"], folders["jax"] / name, places["jax"], limits, list(failed)) if failed else {}
         bad = sorted(test for test in failed if theirs.get(test, [""])[0] == "passed")
         counts = Counter(outcome for outcome, _ in ours.values())
         found = {"passed": counts["passed"], "skipped": counts["skipped"], "both": counts["failed"] - len(bad)}
         found |= {"late": True} if counts["late"] else {}
-        found |= {"share": share} if share else {}
+        found |= {"share": limits.share} if limits.share else {}
         print(
             f"  {name}: {counts['passed']} pass, {counts['failed']} fail, {len(bad)} of them pass on JAX; "
             f"{'not to its end, ' if counts['late'] else ''}{seconds:.0f} s",

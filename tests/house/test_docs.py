@@ -78,6 +78,12 @@ def test_the_gallery_of_errors_is_current():
     assert text == errors.updated(text), "run `python docs/errors.py`"
 
 
+def test_the_page_of_libraries_is_current(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    ecosystem = importlib.import_module("ecosystem")
+    assert ecosystem.PAGE.read_text() == ecosystem.document(), "run `make clients ONLY=none WRITE=1`"
+
+
 def test_lists_of_files_are_current(tmp_path, monkeypatch, capsys):
     files = script("files.py")
     monkeypatch.setattr("sys.argv", ["files.py", "--check"])
