@@ -142,3 +142,95 @@ def test_what_is_not_linear_or_does_not_go_together_is_refused(line, arrays):
     for jitted in (False, True):
         with jax.set_mesh(MESH), pytest.raises(kind):
             run(text, arrays, jitted)
+
+
+IN_DEVICES = """
+(u, P('x', unreduced={'y'})) a + a -> P('x', unreduced={'y'}) float32[8@x,4]{U:y} = 2 * u
+(u, P('x', unreduced={'y'})) lax.psum(a, 'y') -> P('x') float32[8@x,4] = u
+(u, P('x', unreduced={'y'})) lax.psum_scatter(a, 'y', scatter_dimension=1, tiled=True) -> P('x', 'y') float32[8@x,4@y] = u
+(m, P('x', 'y')) lax.pcast(a, 'y', to='unreduced') -> P('x', unreduced={'y'}) float32[8@x,2]{U:y} = m[:, :2] + m[:, 2:]
+(n, P('x')) lax.pcast(a, 'y', to='reduced') -> P('x', reduced={'y'}) float32[8@x,4]{R:y} = n
+(n, P('x')) lax.pcast(lax.pcast(a, 'y', to='reduced'), 'y', to='varying') -> P('x', 'y') float32[8@x,8@y] = np.tile(n, (1, 2))
+(m, P('x', 'y')) lax.all_gather(a, 'y', axis=1, tiled=True, to='reduced') -> P('x', reduced={'y'}) float32[8@x,4]{R:y} = m
+(r, P('x', reduced={'y'})) jnp.sin(a) * lax.axis_index('y') -> P('x', 'y') float32[8@x,8@y] = np.hstack([0 * r, np.sin(r)])
+(r, P('x', reduced={'y'})) a @ a.T -> P('x') float32[8@x,2] = np.vstack([p @ p.T for p in np.split(r, 4)])
+(u, None) lax.psum(a, 'y') -> P('x') float32[8@x,4] = u
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("executor", [None, "threads"])
+@pytest.mark.parametrize("line", IN_DEVICES)
+def test_they_pass_the_border_of_a_shard_map(line, executor, arrays):
+    name, specs, body, outs, kind, expected = re.match(
+        r"\((\w+), (.*?\)?)\) (.*) -> (P.*\)) (\S+) = (.*)", line
+    ).groups()
+    scope = {"lax": lax, "jnp": jnp, "P": P, "np": np}
+    jax.config.update("jax_executor", executor)
+    try:
+        with jax.set_mesh(MESH):
+            given = {} if specs == "None" else {"in_specs": eval(specs, scope)}
+            f = jax.shard_map(eval(f"lambda a: {body}", scope), **given, out_specs=eval(outs, scope))
+            found = [f(arrays[name]), jax.jit(f)(arrays[name])]
+    finally:
+        jax.config.update("jax_executor", None)
+    for out in found:
+        assert jax.typeof(out).str_short() == kind
+        np.testing.assert_allclose(
+            np.asarray(out), eval(expected, {k: np.asarray(x) for k, x in arrays.items()} | {"np": np}), rtol=1e-5
+        )
+
+
+def test_gradients_through_casts_take_each_sum_once(arrays):
+    m4, b, rb, m, n = (arrays[name] for name in ("m4", "b", "rb", "m", "n"))
+    expected = 2 * np.asarray(m4).T @ np.asarray(m4) @ np.asarray(b)
+    with jax.set_mesh(MESH):
+        loss = lambda spec: jax.shard_map(
+            lambda a, c: lax.psum(jnp.sum((c @ a) ** 2), "x"), in_specs=(spec, P("x")), out_specs=P()
+        )
+        for w, spec, kind in ((b, P(), "float32[6,4]"), (rb, P(reduced={"x"}), "float32[6,4]{U:x}")):
+            for grad in (jax.grad(loss(spec)), jax.jit(jax.grad(loss(spec)))):
+                found = grad(w, m4)
+                assert jax.typeof(found).str_short() == kind
+                np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
+        halves = jax.shard_map(
+            lambda a: lax.psum(lax.pcast(a, "y", to="unreduced"), "y"), in_specs=P("x", "y"), out_specs=P("x")
+        )
+        left, right = np.split(np.asarray(m), 2, axis=1)
+        np.testing.assert_allclose(jax.grad(lambda a: (halves(a) ** 2).sum())(m), np.tile(2 * (left + right), (1, 2)))
+        twice = jax.shard_map(
+            lambda a: lax.pcast(lax.pcast(a, "y", to="reduced"), "y", to="varying"),
+            in_specs=P("x"),
+            out_specs=P("x", "y"),
+        )
+        np.testing.assert_allclose(jax.grad(lambda a: (twice(a) ** 2).sum())(n), 4 * np.asarray(n))
+
+
+@pytest.mark.parametrize(
+    "name, in_spec, body, out_spec, kind",
+    [
+        ("r", P("x"), lambda a: a, P("x"), ValueError),
+        ("u", P("x"), lambda a: a, P("x"), ValueError),
+        ("r", P("x", reduced={"y"}), lambda a: a, P("x"), ValueError),
+        ("u", P("x", unreduced={"y"}), lambda a: a, P("x"), ValueError),
+        ("u", P("x", unreduced={"y"}), lambda a: lax.psum(a, "y"), P("x", reduced={"y"}), ValueError),
+        ("u", P("x", unreduced={"y"}), lambda a: a * 2, P("x", unreduced={"y"}), ShardingTypeError),
+        ("u", P("x", unreduced={"y"}), jnp.sin, P("x", unreduced={"y"}), NotImplementedError),
+        ("u", P("x", unreduced={"y"}), lambda a: lax.pmax(a, "y"), P("x"), ValueError),
+        ("u", P("x", unreduced={"y"}), lambda a: lax.psum(a, ("x", "y")), P(), ValueError),
+        ("u", P("x", unreduced={"y"}), lambda a: lax.pcast(a, "y", to="varying"), P("x", "y"), ValueError),
+        ("r", P("x", reduced={"y"}), lambda a: lax.psum(a, "y"), P("x"), ValueError),
+        ("n", P("x"), lambda a: lax.pcast(a, "y", to="unreduced"), P("x", unreduced={"y"}), ValueError),
+        ("m", P("x", "y"), lambda a: lax.pcast(a, "y", to="reduced"), P("x", reduced={"y"}), ValueError),
+    ],
+)
+def test_what_does_not_pass_it(name, in_spec, body, out_spec, kind, arrays):
+    with jax.set_mesh(MESH), pytest.raises(kind):
+        jax.shard_map(body, in_specs=in_spec, out_specs=out_spec)(arrays[name])
+
+
+def test_axes_that_are_not_explicit_and_types_that_are_not_checked_know_no_sums():
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
+    for given, check_vma in ((mesh, True), (MESH, False)):
+        f = jax.shard_map(lambda a: a, mesh=given, in_specs=P(), out_specs=P(unreduced={"x"}), check_vma=check_vma)
+        with pytest.raises(ValueError, match="Explicit axes of the mesh that become Manual"):
+            f(np.ones(4, np.float32))

@@ -44,7 +44,7 @@ AS_CALLED = "as called"  # in place of a rule: the types of what the primitive c
 def rule_of(primitive):
     """The rule of a primitive: ``rule(avals, outs, params) -> factors``, ``AS_CALLED``, or a NoRule."""
     rules = load("catena.parallel.rules")
-    if primitive.sharding is None:  # it was made after the table was filled in
+    if primitive.sharding is None or primitive.terms is None:  # it was made after the table was filled in
         rules.fill()
     return primitive.sharding
 

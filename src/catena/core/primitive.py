@@ -480,6 +480,9 @@ varying_rules = RuleTable("varying", optional=True)
 pvary_p = Primitive("pvary", home="catena.lax.varying")  # the same on all devices, now each device's own
 
 
+pcast_p = Primitive("pcast", home="catena.lax.varying")  # what types say of it, changed: see `core/terms.py`
+
+
 def as_bodies_say(operands, /, **params) -> None:
     """The ``varying`` rule of primitives whose results are those of jaxprs, whose types say it."""
 
@@ -498,7 +501,10 @@ def made_varying(x, axes: frozenset):
     aval = getattr(x, "aval", None)
     if aval is not None and not hasattr(aval, "manual_axis_type"):  # a token, or a reference, which stays what it is
         return x
-    return pvary_p.bind(x, axes=in_order(axes))
+    reduced = axes & aval.manual_axis_type.reduced if context.has_terms and aval is not None else None
+    if reduced:
+        x, axes = pcast_p.bind(x, axes=in_order(reduced), of="reduced", to="varying"), axes - reduced
+    return pvary_p.bind(x, axes=in_order(axes)) if axes else x
 
 
 def in_order(axes) -> tuple:

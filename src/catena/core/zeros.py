@@ -10,7 +10,7 @@ from catena.core.aval import ShapedArray
 from catena.core.context import context
 from catena.core.errors import how_to_register
 from catena.core.evaluate import varying_axes
-from catena.core.primitive import made_varying
+from catena.core.primitive import in_order, made_varying, pcast_p
 from catena.core.stack import is_stack
 from catena.core.structural import add_any_p, broadcast_in_dim_p, reshard_p, stack_add_p, stack_empty_p
 
@@ -104,9 +104,16 @@ def zeros(aval):
 
 
 def as_varying(x, aval):
-    """``x``, varying over the axes over which values of the type ``aval`` do."""
+    """``x``, zeros or the same on all devices, varying over the axes over which values of the type ``aval`` do, and a
+    term of a sum, or reduced, where they are.
+    """
     missing = varying_axes(aval) - varying_axes(get_aval(x)) if context.typed_axes else None
-    return made_varying(x, missing) if missing else x
+    x = made_varying(x, missing) if missing else x
+    for word in ("unreduced", "reduced") if context.has_terms and context.typed_axes else ():
+        names = getattr(aval.manual_axis_type, word) - getattr(get_aval(x).manual_axis_type, word)
+        if names:
+            x = pcast_p.bind(made_varying(x, names), axes=in_order(names), of="varying", to=word)
+    return x
 
 
 def as_typed(x, aval):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from catena.core.axes import at_front, move_axis
-from catena.core.primitive import Primitive
+from catena.core.primitive import Primitive, pcast_p
 from catena.core.trace import leaf_value
 from catena.core.tree import tree_map
 from catena.core.zeros import Zero, get_aval, instantiate
@@ -263,7 +263,7 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
       tiled: whether to concatenate along ``axis`` instead of stacking.
       to: inside ``jax.shard_map``, whether the type of the result says that it varies over the axis (``"varying"``) or
         that it is the same for all (``"invarying"``). ``"reduced"`` says in addition that cotangents are still to be
-        added up; no type here says so, and it counts as ``"invarying"``, whose cotangents are.
+        added up.
     Raises:
       NameError: when no such axis is in scope. ValueError: there is no such kind.
 
@@ -282,9 +282,10 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
         leaf = leaf_value(leaf)
         at = canonical(axis, get_aval(leaf).ndim + (not tiled), "all_gather axis")
         params = {"all_gather_dimension": at, "axis_size": size, "tiled": tiled}
-        if same:
+        if same and to == "invarying":
             return exchange(all_gather_invariant_p, leaf, axis_name, **params)
-        return exchange(all_gather_p, leaf, axis_name, **params, axis_index_groups=groups)
+        rows = exchange(all_gather_p, leaf, axis_name, **params, axis_index_groups=groups)
+        return pcast_p.bind(rows, axes=same, of="varying", to="reduced") if same else rows
 
     return tree_map(one, x)
 

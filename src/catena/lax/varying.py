@@ -13,7 +13,7 @@ import numpy as np
 
 from catena.core.context import context
 from catena.core.evaluate import varying_axes
-from catena.core.primitive import Primitive, in_order, made_varying, pvary_p
+from catena.core.primitive import Primitive, as_bodies_say, in_order, made_varying, pcast_p, pvary_p
 from catena.core.trace import leaf_value
 from catena.core.tree import tree_map
 from catena.core.zeros import Zero, get_aval, instantiate
@@ -50,6 +50,41 @@ pvary_p.define(
     batch=_pvary_batch,
     lower=lambda b, x, *, axes: x,
 )
+
+
+# ---- sums that are still to be taken (see `core/terms.py`): the same numbers, of which types say something else
+
+DUAL = {"varying": "varying", "unreduced": "reduced", "reduced": "unreduced"}  # what cotangents are
+
+
+def _pcast_abstract(aval, *, axes, of, to):
+    moved = {of: getattr(aval.mat, of) - set(axes), to: getattr(aval.mat, to) | set(axes)}
+    return aval.update(manual_axis_type=aval.mat.update(**moved))
+
+
+def _pcast_batch(axis, args, dims, *, axes, of, to):
+    rest = tuple(name for name in axes if name != axis.name)
+    return (pcast_p.bind(args[0], axes=rest, of=of, to=to) if rest else args[0]), dims[0]
+
+
+pcast_p.define(
+    abstract=_pcast_abstract,
+    varying=as_bodies_say,
+    evaluate=lambda x, **params: x,
+    jvp=linear_jvp(pcast_p),
+    transpose=lambda ct, x, *, axes, of, to: [pcast_p.bind(instantiate(ct), axes=axes, of=DUAL[to], to=DUAL[of])],
+    batch=_pcast_batch,
+    lower=lambda b, x, **params: x,
+)
+
+
+def kinds_along(aval, names: tuple) -> dict[str, tuple]:
+    """What a type says of named axes: for each kind the names; those of which it says nothing are ``"invarying"``."""
+    found: dict[str, tuple] = {}
+    for name in names:
+        kind = next((k for k in DUAL if name in getattr(aval.manual_axis_type, k)), "invarying")
+        found[kind] = (*found.get(kind, ()), name)
+    return found
 
 
 def numbers(operation: str, *avals) -> tuple:
@@ -100,7 +135,7 @@ def entering(x, names: tuple):
     """``x``, the operand of a collective along these axes, varying over them."""
     x = leaf_value(x)
     missing = set(typed_names(names)) - varying_axes(get_aval(x))
-    return made_varying(x, missing) if missing else x
+    return pvary_p.bind(x, axes=in_order(missing)) if missing else x
 
 
 def all_or_none(x, names: tuple, what: str):
@@ -110,32 +145,34 @@ def all_or_none(x, names: tuple, what: str):
       ValueError: it varies over some of them.
     """
     x, typed = leaf_value(x), typed_names(names)
-    varies = varying_axes(get_aval(x)) & set(typed)
-    if varies and len(varies) < len(typed):
+    kinds = kinds_along(get_aval(x), typed)
+    if len(kinds) > 1:
+        varies = in_order(kinds.get("varying", ()) or kinds.get("unreduced", ()))
         raise ValueError(
             f"{what} over the axes {names} takes a value that varies over all of them or over none, and this one, of "
-            f"type {get_aval(x).str_short()}, varies over {in_order(varies)} only; "
+            f"type {get_aval(x).str_short()}, varies over {varies} only; "
             "jax.lax.pcast(x, axis_name, to='varying') makes it vary over the others"
         )
+    if "unreduced" in kinds:
+        x = pcast_p.bind(x, axes=typed, of="unreduced", to="varying")
     return entering(x, names)
 
 
-KINDS = ("varying", "reduced", "unreduced")
-
-
 def pcast(x, axis_name, *, to: str):
-    """Say in the type of a value that it varies over named axes of a mesh, although it is the same along them.
+    """Say something else in the type of a value: that it varies over named axes of a mesh, although it is the same
+    along them; that it is a term of a sum over them (unreduced), or that its cotangent is (reduced).
 
     Inside ``jax.shard_map`` with ``check_vma``, where types say it; elsewhere it changes nothing.
 
     Arguments:
       x: a tree of arrays.
       axis_name: the name of an axis, or a tuple of names.
-      to: ``"varying"``.
+      to: ``"varying"``, of what is the same along the axes or reduced; ``"reduced"``, of what is the same;
+        ``"unreduced"``, of what varies.
     Returns:
-      The same values; the gradient of what it came from is the sum over the axes.
+      The same values. The gradient of what was the same along the axes is the sum over them.
     Raises:
-      ValueError: ``x`` varies over the axes already, or there is no such kind. NameError: no such axis is in scope.
+      ValueError: ``x`` is of another kind, or there is none of this name. NameError: no such axis is in scope.
 
     >>> import catena as jax, catena.numpy as jnp
     >>> mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
@@ -145,21 +182,26 @@ def pcast(x, axis_name, *, to: str):
     >>> seen
     ['float32[2]{V:i}']
     """
-    if to not in KINDS:
-        raise ValueError(f"pcast: `to` must be one of {', '.join(map(repr, KINDS))}, got {to!r}")
+    if to not in DUAL:
+        raise ValueError(f"pcast: `to` must be one of {', '.join(map(repr, DUAL))}, got {to!r}")
     names = axis_tuple(axis_name)
     return tree_map(lambda leaf: cast_one(leaf_value(leaf), typed_names(names), to), x)
 
 
+CASTS = {("invarying", "varying"), ("invarying", "reduced"), ("varying", "unreduced"), ("reduced", "varying")}
+
+
 def cast_one(x, names: tuple, to: str):
-    varies = varying_axes(get_aval(x)) & set(names)
-    if to != "varying":
-        raise ValueError(
-            f"pcast(to={to!r}) is for sums that are still to be taken over an axis, which no type here says; "
-            "jax.lax.psum takes a sum at once"
-        )
-    if varies and len(varies) < len(set(names)):
+    kinds = kinds_along(get_aval(x), names)
+    if len(kinds) > 1:
         return all_or_none(x, names, "jax.lax.pcast")  # raises
-    if varies:
-        raise ValueError(f"pcast(to='varying'): the value varies over {names} already, {get_aval(x).str_short()}")
-    return made_varying(x, frozenset(names)) if names else x
+    for of in kinds:  # one, or none where types say nothing
+        if (of, to) not in CASTS:
+            raise ValueError(
+                f"pcast(to={to!r}): the value is {of} over {names} already, {get_aval(x).str_short()}; what is the "
+                "same or reduced can vary, what is the same can be reduced, and what varies can be unreduced"
+            )
+        if of == "invarying":
+            x, of = made_varying(x, frozenset(names)), "varying"
+        x = x if of == to else pcast_p.bind(x, axes=in_order(names), of=of, to=to)
+    return x

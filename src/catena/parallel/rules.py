@@ -385,6 +385,23 @@ def of_contraction(application: Application) -> Terms:
     return Terms(unreduced, frozenset())
 
 
+def of_operand(application: Application) -> Terms:
+    """Collectives, along other axes."""
+    return terms_of(application.avals[0])
+
+
+def of_pvary(application: Application) -> Terms:
+    """Of what is the same on all devices, and not said to be more."""
+    found = terms_of(application.avals[0])
+    for word, names in found._asdict().items():
+        if names.intersection(application.params["axes"]):
+            raise ValueError(
+                f"a value of type {application.avals[0].str_short()} is {word} along {text(sorted(names))}, so that it "
+                "cannot be made varying or sent along it; jax.lax.psum and jax.lax.pcast say what is meant"
+            )
+    return found
+
+
 def of_each(application: Application) -> list[Terms]:
     """Each operand is a result."""
     return [terms_of(a) for a in application.avals]
@@ -403,6 +420,10 @@ TERMS = {
     "mul": of_product,
     "dot_general": of_contraction,
     "optimization_barrier": of_each,
+    "pvary": of_pvary,
+    **dict.fromkeys(
+        "all_gather all_gather_invariant all_to_all ppermute psum_invariant reduce_scatter".split(), of_operand
+    ),
     **dict.fromkeys(
         "bitcast_convert_type clamp integer_pow reduce_window reduce_window_max reduce_window_min reduce_window_sum "
         "rev".split(),
@@ -503,7 +524,7 @@ RULES = {
         ).split(),
         COLLECTIVE,
     ),
-    reshard_p.name: AS_CALLED,
+    **dict.fromkeys(["pcast", reshard_p.name], AS_CALLED),
     "spsolve": SOLVED,
 }
 

@@ -19,6 +19,7 @@ from catena.core.trace import leaf_value
 from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.zeros import get_aval
+from catena.parallel import border
 from catena.parallel import specs as s
 from catena.parallel.primitive import shard_map_p
 from catena.parallel.region import Region, inside
@@ -117,8 +118,10 @@ def call(fun: Callable, args: tuple, region: Region, in_specs, out_specs):
         s.check_types_agree(spec, aval, region, place(i))
     s.check_are_specs("out_specs", out_specs, region)
     result: dict = {}
+    leaves = [border.without_terms(x) for x in leaves]
 
     def body(*parts):
+        parts = [border.enter(x, spec) for x, spec in zip(parts, specs, strict=True)]
         out = fun(*tree_unflatten(in_tree, for_users(parts)))
         outs, result["tree"] = tree_flatten(out)
         outs = [leaf_value(x) for x in outs]
@@ -130,7 +133,7 @@ def call(fun: Callable, args: tuple, region: Region, in_specs, out_specs):
 
     info = DebugInfo("shard_map", function_place(fun), names)
     with inside(region):
-        parts = [s.local_aval(a, spec, region) for a, spec in zip(avals, specs, strict=True)]
+        parts = [s.local_aval(get_aval(x), spec, region) for x, spec in zip(leaves, specs, strict=True)]
         jaxpr, consts = trace_to_jaxpr(body, parts, info)
     closed = ClosedJaxpr(hoist_constants(jaxpr).replace(debug_info=DebugInfo(info.traced_for, info.function_place)))
     if context.trace is None:
@@ -139,12 +142,13 @@ def call(fun: Callable, args: tuple, region: Region, in_specs, out_specs):
         *consts,
         *leaves,
         check_vma=region.typed,
-        in_specs=(PartitionSpec(),) * len(consts) + tuple(specs),
+        in_specs=(PartitionSpec(),) * len(consts) + tuple(map(border.plain, specs)),
         jaxpr=closed,
         mesh=region.mesh,
         newly_manual_axes=frozenset(region.axes),
-        out_specs=tuple(result["specs"]),
+        out_specs=tuple(map(border.plain, result["specs"])),
     )
+    outs = [border.with_terms_of(x, spec, region.mesh) for x, spec in zip(outs, result["specs"], strict=True)]
     return tree_unflatten(result["tree"], outs)
 
 
@@ -170,6 +174,7 @@ def checked_result(x, spec: PartitionSpec, region: Region, fun: Callable, i: int
     if not region.typed:
         return x
     s.check_is_replicated(spec, aval, region, place)
+    x = border.leave(x, spec)
     missing = set(s.spec_names(spec)) - varying_axes(aval)
     return made_varying(x, frozenset(missing)) if missing else x
 

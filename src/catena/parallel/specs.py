@@ -10,6 +10,7 @@ from catena.core.evaluate import varying_axes
 from catena.core.manual_axes import ManualAxisType
 from catena.core.named_sharding import DuplicateSpecError, NamedSharding
 from catena.core.partition_spec import UNCONSTRAINED, PartitionSpec, names_of
+from catena.core.terms import Terms, terms_of
 from catena.core.tree import tree_flatten
 from catena.core.tree_errors import broadcast_prefix
 from catena.parallel.region import Region
@@ -59,10 +60,11 @@ def check_are_specs(what: str, specs, region: Region) -> None:
             )
         if UNCONSTRAINED in spec.partitions:
             raise ValueError(f"shard_map {what} says where each axis goes: {spec} leaves one to the compiler")
-        if spec.unreduced or spec.reduced:
+        foreign = sorted((spec.unreduced | spec.reduced) - explicit_names(region), key=str)
+        if foreign or (spec.unreduced or spec.reduced) and not region.typed:
             raise ValueError(
-                f"shard_map {what} has {spec}: sums that are still to be taken (unreduced, reduced) pass no border of "
-                "a shard_map here; take them by jax.lax.psum inside"
+                f"shard_map {what} has {spec}: what is unreduced or reduced must be so along Explicit axes of the mesh "
+                f"that become Manual, with check_vma=True; those are {sorted(explicit_names(region))}"
             )
         names = spec_names(spec)
         for name in names:
@@ -90,6 +92,16 @@ def check_fits(spec: PartitionSpec, aval, region: Region, what: str, place: Call
         )
 
 
+def explicit_names(region: Region) -> frozenset:
+    """The Explicit axes of the mesh that become Manual."""
+    return frozenset(region.mesh.explicit_axes) & set(region.axes)
+
+
+def terms_along(aval, region: Region) -> Terms:
+    """The terms that a type has along axes of the region."""
+    return Terms(*(names & set(region.axes) for names in terms_of(aval)))
+
+
 def check_divides(spec: PartitionSpec, aval, region: Region, place: Callable[[], str]) -> None:
     """Raise ValueError where the mesh does not divide an array as ``spec`` says."""
     for axis, names in enumerate(partition_of(spec, aval.ndim)):
@@ -103,6 +115,12 @@ def check_divides(spec: PartitionSpec, aval, region: Region, place: Callable[[],
 
 def check_is_replicated(spec: PartitionSpec, aval, region: Region, place: Callable[[], str]) -> None:
     """Raise ValueError where a result varies over axes that its spec does not name."""
+    if (found := terms_along(aval, region)) != (spec.unreduced, spec.reduced):
+        raise ValueError(
+            f"shard_map out_specs has {spec} for {place()} of type {aval.str_short()}: it must be unreduced along "
+            f"{sorted(found.unreduced)} and reduced along {sorted(found.reduced)}, as that type is; jax.lax.psum takes "
+            "a sum, and jax.lax.pcast says something else"
+        )
     more = varying_axes(aval) & set(region.others(spec_names(spec)))
     if more:
         raise ValueError(
@@ -182,7 +200,7 @@ def check_types_agree(spec: PartitionSpec, aval, region: Region, place: Callable
     explicit = set(region.axes) & set(region.mesh.explicit_axes)
     said = [tuple(n for n in names if n in explicit) for names in explicit_parts(aval)]
     asked = [tuple(n for n in names if n in explicit) for names in partition_of(spec, aval.ndim)]
-    if said != asked:
+    if said != asked or terms_along(aval, region) != (spec.unreduced, spec.reduced):
         raise ValueError(
             f"shard_map in_specs has {spec} for {place()}, whose type {aval.str_short()} says {PartitionSpec(*said)}. "
             "Leave in_specs out, and the types say it, or lay the argument out by jax.reshard first"
@@ -194,4 +212,4 @@ def inferred(aval, region: Region) -> PartitionSpec:
     parts = [tuple(n for n in names if n in region.axes) for names in explicit_parts(aval)]
     while parts and not parts[-1]:
         parts.pop()
-    return PartitionSpec(*parts)
+    return PartitionSpec(*parts, **terms_along(aval, region)._asdict())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from catena.core.axes import at_front
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
-from catena.core.primitive import pvary_p
+from catena.core.primitive import pcast_p, pvary_p
 from catena.core.staging import trace_to_jaxpr
 from catena.core.structural import slice_p, squeeze_p
 from catena.core.zeros import get_aval
@@ -137,7 +137,7 @@ def without_types(closed: ClosedJaxpr) -> ClosedJaxpr:
     constvars, invars = [bound(v) for v in jaxpr.constvars], [bound(v) for v in jaxpr.invars]
     eqns: list[Eqn] = []
     for eqn in jaxpr.eqns:
-        if eqn.primitive is pvary_p:
+        if eqn.primitive is pvary_p or eqn.primitive is pcast_p:
             plain[eqn.outvars[0]] = read(eqn.invars[0])
             continue
         params = {k: parameter_without_types(v) for k, v in eqn.params.items()}
