@@ -27,6 +27,8 @@ PROGRAMS = {
     "places": lambda x, w, b: jnp.where(jnp.arange(x.shape[1]) > b * 3, x, w),
     "bytes": lambda x, w, b: (x > 0).astype("uint8") * (w > 0).astype("uint8"),
     "halves": lambda x, w, b: x.astype("float16") * w.astype("float16"),
+    "columns that indices tell": lambda x, w, b: x[:, jnp.argsort(w)] * b,
+    "columns that may not be there": lambda x, w, b: jnp.take(x, (w * 9).astype("int32"), axis=1),
     "largest": lambda x, w, b: jnp.max(x * w, 1),
     "place of the least": lambda x, w, b: jnp.argmin(x + w, 1),
     "any": lambda x, w, b: jnp.any(x > w, 1),
@@ -66,3 +68,5 @@ def test_how_short_rows_are_written():
     assert "masked.gather" not in softmax
     assert softmax.count("call <16 x float> @catena.exp") == 1  # the parts pass through it, one after another
     assert scaled.count("store <16 x float>") == 8  # whole vectors
+    columns = text_of(jax.make_jaxpr(lambda x, i: x[:, i])(X[:, :3], np.array([2, 0, 1])), machine=X86_64_V4)
+    assert columns.count("call <16 x float> @llvm.x86.avx512.vpermi2var") == 3

@@ -10,6 +10,7 @@ from catena.compiler.emit.short_rows import ShortRows
 from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import LOADS
+from catena.compiler.kernels.places import shares_place
 
 
 class Copy:
@@ -117,7 +118,7 @@ class BodyWriter:
                 c.env[i] = result
         elif self.together == self.nest.tile and loops.is_transposed(s, self.nest.tile, self.nest.vector):
             self._transposed(i, s, copies)
-        elif self.width > 1 and self.guard is None and loops.shares_place(self.nest, s, self.together):
+        elif self.width > 1 and self.guard is None and shares_place(self.nest, s, self.together):
             places.read(self, i, s, copies)
         else:
             for c in copies:

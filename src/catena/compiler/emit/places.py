@@ -8,7 +8,7 @@ time of gathers, each of which takes its places apart; where lanes are off, a ga
 from __future__ import annotations
 
 from catena.compiler.graph.types import TYPES, Type, vector
-from catena.compiler.kernels import loops
+from catena.compiler.kernels.places import limits
 
 
 def read(body, i: int, s, copies) -> None:
@@ -94,7 +94,7 @@ CHOICES = {  # bytes of a vector and type of its lanes -> what chooses among tho
 def _within(body, i: int, s, t: Type) -> tuple[int, int] | None:
     """The bounds of the places that lanes read, where two vectors hold all that lies between."""
     place, k = _place(body, s.attr[2])
-    bounds, alone = loops.limits(body.nest, place, s.args[0] if s.args else -1)
+    bounds, alone = limits(body.nest, place, s.args[0] if s.args else -1)
     if bounds is None or not alone or k != 1 or body.layout.coefficient(i, body.nest.vector):
         return None
     size = body.nest.together.chooses
@@ -114,7 +114,7 @@ def _chosen(body, i: int, s, c, low: int, high: int) -> str:
         vectors.append(e.load(t, e.element(pointer, t.memory, start), lanes, 1, mask))
     short = body.short_places(place, c)
     type_, x = ("i32", short) if short is not None else ("i64", c.env[place])
-    return _choose(e, vectors, t.register, (type_, x, low), body.width, size)
+    return choose(e, vectors, t.register, (type_, x, low), body.width, size)
 
 
 def _bits_of(register: str) -> int:
@@ -125,7 +125,7 @@ def _lanes(size: int, register: str) -> int:
     return size * 8 // _bits_of(register)
 
 
-def _choose(e, vectors: list[str], register: str, places: tuple[str, str, int], width: int, size: int) -> str:
+def choose(e, vectors: list[str], register: str, places: tuple[str, str, int], width: int, size: int) -> str:
     """The elements of one or two vectors of `size` bytes at the places that `width` lanes hold: these are their type,
     their name, and the place that the first element has.
     """

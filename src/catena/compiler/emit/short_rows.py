@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from catena.compiler.emit import ops
+from catena.compiler.emit.places import choose
 from catena.compiler.graph.types import TYPES, Type, constant, vector
 from catena.compiler.kernels import short_rows
 
@@ -90,12 +91,37 @@ class ShortRows:
 
     def _load(self, i: int, s) -> list[str]:
         t, c = TYPES[s.attr[1]], self.copies[0]
+        if s.attr[2][2]:
+            return [self._chosen(i, s, t, part) for part in range(self.n)]
         along, inside = (self.body.layout.coefficient(i, d) for d in (self.nest.vector, self.d))
         pointer, _ = self.body.start_of(i, t.memory, s.attr[2], c, 1)
         if short_rows.way(s.attr[2], self.nest.vector, self.d, self.n, self.width) == "columns":
             columns = [self._read(s, t, pointer, k * inside) for k in range(self.n)]
             return [self.e.widen(x, t, self.width) for x in self._parts(columns, t.memory)]
         return [self._spread(s, t, pointer, along, inside, part) for part in range(self.n)]
+
+    def _chosen(self, i: int, s, t: Type, part: int) -> str:
+        """A part at computed places of its rows, from the vectors that hold all that lies between."""
+        size = self.nest.together.chooses
+        along, place = self.body.layout.coefficient(i, self.nest.vector), s.attr[2][2][0][0]
+        low, high = short_rows.within(self.nest, s, self.nest.vector, self.d, self.width, size)
+        base, const = self.copies[part].pointers[i]
+        at = short_rows.places(along, 0, self.n, part, self.width)
+        first, last, read = min(at) + low, max(at) + high, []
+        for start in range(first, last + 1, self.width):
+            raw = self._read(s, t, base, const + start, min(self.width, last + 1 - start))
+            read.append(self.e.widen(raw, t, self.width))
+        self.part = part
+        short, type_ = self._unconverted(place)
+        row = ", ".join(f"{type_} {x - first}" for x in at)
+        x = self.e.op(f"add <{self.width} x {type_}> {self.use(short, self.copies[part])}, <{row}>")
+        return choose(self.e, read, t.register, (type_, x, 0), self.width, size)
+
+    def _unconverted(self, place: int) -> tuple[int, str]:
+        """The statement that tells a place, and its type."""
+        s = self.nest.stmts[place]
+        is_short = s.op == "convert" and self.nest.stmts[s.args[0]].type == "int32"
+        return (s.args[0], "i32") if is_short else (place, "i64")
 
     def _spread(self, s, t: Type, pointer: str, along: int, inside: int, part: int) -> str:
         """A part, from the vectors that hold its lanes."""

@@ -20,6 +20,7 @@ from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.types import DTYPES, TYPES, Type
 from catena.compiler.kernels import short_rows
 from catena.compiler.kernels.body import Body, Stmt
+from catena.compiler.kernels.places import shares_place
 from catena.compiler.machine import Machine
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
@@ -160,10 +161,10 @@ class Nest:
 
     def _together(self) -> tuple | None:
         """What the text tells of iterations that are done at once: how lanes read hangs on where the places lie."""
-        if self.together is None or self.together.what != "places":
+        if self.together is None or self.together.what == "squares":
             return self.together
-        places = (t for s in self.stmts if s.op == "load" for t, _ in s.attr[2][2])
-        return *self.together, tuple(map(self.ranges.get, places))
+        told = (t for s in self.stmts if s.op == "load" for t, _ in s.attr[2][2])
+        return *self.together, tuple(map(self.ranges.get, told))
 
     def offsets(self):
         """Every affine expression of the nest."""
@@ -203,9 +204,9 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False) -> Nest:
     kept = [d for d in live if d not in nest.reduced and d not in nest.rows]
     inner = [d for d in live if d in nest.reduced]
     width = vector_bytes // _widest(nest)
-    if not in_place and (short := short_rows.choose(nest, kept, inner, width)) is not None:
+    if not in_place and (short := short_rows.choose(nest, kept, inner, width, machine.chooses)) is not None:
         nest.vector, d = short
-        nest.width, nest.together = width, Together(d, nest.extents[d], "short")
+        nest.width, nest.together = width, Together(d, nest.extents[d], "short", machine.chooses)
         nest.order = [k for k in kept if k not in short] + [*short]
         return nest
     vector = _pick(nest, kept, inner, width) if nest.trips > FEW else None
@@ -303,37 +304,6 @@ def _share_places(nest: Nest, machine: Machine) -> None:
     own = sum(mask >> d & 1 and mask >> nest.vector & 1 for mask in nest.depends)
     many = AT_ONCE if own <= LONG_BODY else FEWER_AT_ONCE
     nest.together = Together(d, max(min(many, MOST_AT_ONCE // nest.width), 2), "places", machine.chooses)
-
-
-def shares_place(nest: Nest, s: Stmt, d: int) -> bool:
-    """Whether lanes read at places of their own, which do not hang on dimension `d`."""
-    if s.op != "load" or any(nest.depends[a] >> d & 1 for a in s.args):
-        return False
-    terms = [nest.depends[t] for t, _ in s.attr[2][2]]
-    along = sum(mask >> nest.vector & 1 for mask in terms)
-    return along == 1 and affine.coefficient(s.attr[2], d) != 0 and not any(mask >> d & 1 for mask in terms)
-
-
-def limits(nest: Nest, t: int, mask: int) -> tuple[tuple[int, int] | None, bool]:
-    """The bounds of an integer that is computed, where a mask holds; and whether the mask says no more than that."""
-    low = high = None
-    alone, pending, own = True, [mask] if mask >= 0 else [], _unconverted(nest, t)
-    while pending:
-        s = nest.stmts[pending.pop()]
-        if s.op == "and":
-            pending += s.args
-        elif s.op in ("ge", "lt") and s.args[0] == own and nest.stmts[s.args[1]].op == "const":
-            bound = nest.stmts[s.args[1]].attr
-            low, high = (bound, high) if s.op == "ge" else (low, bound - 1)
-        else:
-            alone = False
-    known = nest.ranges.get(t)
-    return known if known is not None else None if low is None or high is None else (low, high), alone
-
-
-def _unconverted(nest: Nest, t: int) -> int:
-    """The integer that a statement is, in the type in which it was computed."""
-    return nest.stmts[t].args[0] if nest.stmts[t].op == "convert" else t
 
 
 def is_transposed(s: Stmt, d: int, vector: int) -> bool:

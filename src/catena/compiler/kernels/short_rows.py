@@ -11,6 +11,7 @@ from __future__ import annotations
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import COSTLY
+from catena.compiler.kernels.places import limits
 
 MOST = 16  # elements of a row
 LEAST_ROWS = 4  # vectors of them
@@ -19,8 +20,10 @@ LONGEST = 256  # operations of the whole text
 PLAIN = frozenset(["div", "sqrt"])  # operations that take long, but are one instruction
 
 
-def choose(nest, kept: list[int], inner: list[int], width: int) -> tuple[int, int] | None:
-    """The dimension of rows, and that of their elements; None where rows are taken one by one."""
+def choose(nest, kept: list[int], inner: list[int], width: int, chooses: int) -> tuple[int, int] | None:
+    """The dimension of rows, and that of their elements; None where rows are taken one by one. Lanes of vectors of
+    `chooses` bytes are chosen at once.
+    """
     if nest.rows or nest.sequential or nest.is_checked or nest.run is not None:
         return None
     if any(f.running or f.kind == "general" for f in nest.folds) or len(inner) > 1 or (inner and not nest.folds):
@@ -31,7 +34,7 @@ def choose(nest, kept: list[int], inner: list[int], width: int) -> tuple[int, in
     n = nest.extents[d]
     if not 1 < n <= min(MOST, width - (not inner)) or nest.extents[v] < LEAST_ROWS * width:
         return None
-    return (v, d) if _fits(nest, v, d, n, width) and _length(nest, d, n) <= LONGEST else None
+    return (v, d) if _fits(nest, v, d, width, chooses) and _length(nest, d, n) <= LONGEST else None
 
 
 def _length(nest, d: int, n: int) -> int:
@@ -43,16 +46,36 @@ def is_looped(op: str) -> bool:
     return op in COSTLY and op not in PLAIN
 
 
-def _fits(nest, v: int, d: int, n: int, width: int) -> bool:
+def _fits(nest, v: int, d: int, width: int, chooses: int) -> bool:
     """Whether all that moves along the rows is read by whole vectors, and written so; some of it in memory's order."""
     loads = [s for s, mask in zip(nest.stmts, nest.depends) if s.op in ("load", "load_now") and mask >> d & 1]
-    if any(s.op == "load_now" or s.args or s.attr[2][2] for s in loads) or any(s.mask >= 0 for s in nest.stores):
+    if any(s.op == "load_now" for s in loads) or any(s.mask >= 0 for s in nest.stores):
         return False
-    ways = [way(s.attr[2], v, d, n, width) for s in loads]
+    n = nest.extents[d]
+    told = [s for s in loads if s.attr[2][2]]
+    if any(s.args for s in loads if s not in told) or any(within(nest, s, v, d, width, chooses) is None for s in told):
+        return False
+    ways = [way(s.attr[2], v, d, n, width) for s in loads if s not in told]
     written = [way(s.offset, v, d, n, width) if not s.offset[2] else None for s in nest.stores]
     if None in ways or any(w not in ("whole", "columns") for w in written):
         return False
     return "whole" in (*ways, *written) and not (nest.folds and "columns" in (*ways, *written))
+
+
+def within(nest, s, v: int, d: int, width: int, chooses: int) -> tuple[int, int] | None:
+    """The bounds of the computed places that a load's lanes read in their rows, where two vectors hold the rows of each
+    part, and lanes are chosen.
+    """
+    _, dims, terms = s.attr[2]
+    along, inside = (dict(dims).get(x, 0) for x in (v, d))
+    if len(terms) != 1 or terms[0][1] != 1 or inside or along < 1 or s.type not in ("float32", "int32", "uint32"):
+        return None
+    bounds, alone = limits(nest, terms[0][0], s.args[0] if s.args else -1)
+    if bounds is None or not alone or chooses != 4 * width:
+        return None
+    n = nest.extents[d]
+    rows = max(((part + 1) * width - 1) // n - part * width // n for part in range(n))
+    return bounds if rows * along + bounds[1] - bounds[0] < 2 * width else None
 
 
 def way(a: Affine, v: int, d: int, n: int, width: int) -> str | None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.types import TYPES
-from catena.compiler.kernels import loops
+from catena.compiler.kernels import loops, places
 from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.machine import Machine
 from catena.compiler.plan.fuse import Fused, Step
@@ -132,7 +132,7 @@ def _bounds(nest: Nest, a: affine.Affine, mask: int) -> tuple:
         reach = c * max(nest.extents[d] - 1, 0)
         low, high = low + min(reach, 0), high + max(reach, 0)
     for t, c in a[2]:
-        ends, _ = loops.limits(nest, t, mask)
+        ends, _ = places.limits(nest, t, mask)
         if ends is None:
             return None, None
         low, high = low + min(c * ends[0], c * ends[1]), high + max(c * ends[0], c * ends[1])

@@ -1,0 +1,36 @@
+"""Places that are computed: of which elements lanes read, and what is known of them before."""
+
+from __future__ import annotations
+
+from catena.compiler.graph import affine
+
+
+def shares_place(nest, s, d: int) -> bool:
+    """Whether lanes read at places of their own, which do not hang on dimension `d`."""
+    if s.op != "load" or any(nest.depends[a] >> d & 1 for a in s.args):
+        return False
+    terms = [nest.depends[t] for t, _ in s.attr[2][2]]
+    along = sum(mask >> nest.vector & 1 for mask in terms)
+    return along == 1 and affine.coefficient(s.attr[2], d) != 0 and not any(mask >> d & 1 for mask in terms)
+
+
+def limits(nest, t: int, mask: int) -> tuple[tuple[int, int] | None, bool]:
+    """The bounds of an integer that is computed, where a mask holds; and whether the mask says no more than that."""
+    low = high = None
+    alone, pending, own = True, [mask] if mask >= 0 else [], _unconverted(nest, t)
+    while pending:
+        s = nest.stmts[pending.pop()]
+        if s.op == "and":
+            pending += s.args
+        elif s.op in ("ge", "lt") and s.args[0] == own and nest.stmts[s.args[1]].op == "const":
+            bound = nest.stmts[s.args[1]].attr
+            low, high = (bound, high) if s.op == "ge" else (low, bound - 1)
+        else:
+            alone = False
+    known = nest.ranges.get(t)
+    return known if known is not None else None if low is None or high is None else (low, high), alone
+
+
+def _unconverted(nest, t: int) -> int:
+    """The integer that a statement is, in the type in which it was computed."""
+    return nest.stmts[t].args[0] if nest.stmts[t].op == "convert" else t
