@@ -296,6 +296,55 @@ def test_donated_arguments_are_known_when_they_are_seen_again(make, monkeypatch)
         f(before, 2.0)
 
 
+def test_donated_memory_is_taken_on_the_hot_path_where_nobody_else_holds_it():
+    kept = jnp.asarray(X)
+    f = jax.jit(lambda x, y, z: (x * 2, y, x + y, 7), donate_argnums=(0, 1))
+    for k in range(4):
+        x, y = jnp.asarray(X) + k, jnp.ones(3)
+        seen, before = np.asarray(x) if k % 2 else None, X + k
+        double, same, both, seven = f(x, y, 1.0)
+        close(double, 2 * before)
+        close(same, np.ones(3))
+        close(both, before + 1)
+        assert seven == 7 and x.is_deleted() and y.is_deleted()
+        if seen is not None:  # NumPy looks at the memory still
+            close(seen, before)
+    for args in ((kept, kept), (x, y)):
+        with pytest.raises(RuntimeError):
+            f(*args, 1.0)
+    close(kept, X)
+    given = X.copy()
+    for _ in range(3):
+        close(f(given, given, 1.0)[0], 2 * X)  # Arrays of their own, so nothing is given away twice
+        close(given, X)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", ">f4", "i8", "?"])
+def test_trees_of_numpy_arrays_and_numbers_on_the_hot_path(dtype):
+    f = jax.jit(lambda tree: jax.tree.map(lambda x: x * 2, tree))
+    for x64 in (False, True, False):
+        with jax.enable_x64(x64):
+            tree = {"a": [np.ones(3, dtype), np.zeros((2, 0), dtype)], "b": (2, 0.5, True, jnp.ones(2))}
+            expected = jax.tree.map(lambda x: jnp.asarray(x) * 2, tree)
+            for _ in range(30):
+                found = f(tree)
+            for one, two in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+                assert one.aval == two.aval and one.tolist() == two.tolist()
+
+
+def test_placed_arguments_that_are_not_read():
+    where = jax.devices()[0]
+    f = jax.jit(lambda tree, x: x + 1)
+    for _ in range(3):
+        out = f({"a": jax.device_put(X, where)}, jax.device_put(X, where))
+        assert out.committed and out.devices() == {where}
+        close(out, X + 1)
+    with pytest.raises(RuntimeError, match="deleted"):
+        x = jax.device_put(X, where)
+        x.delete()
+        f({"a": x}, x)
+
+
 # ---- unused arguments and inlining
 
 

@@ -8,7 +8,7 @@ out of Python.
 import operator
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -292,8 +292,8 @@ class Array(Face, ArrayMethods, metaclass=ArrayType):
         >>> x.is_deleted()
         True
         """
-        if not self.is_deleted():
-            self._value = cast(np.ndarray, Deleted(self.aval))
+        if type(self._value) is not Deleted:
+            self._value = Deleted(self.aval)  # type: ignore[assignment]
             self._aval = None  # so that no cache keyed by types takes this array for one with data
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable
-from operator import itemgetter
+from operator import is_, itemgetter
 from typing import Any, NamedTuple
 
 from catena.core.tree_nodes import DICT, LIST, NAMED_TUPLE, NONE, TUPLE, NodeKind, default_nodes
@@ -144,7 +144,7 @@ def same(a: Any, b: Any) -> bool:
     if cls is not type(b):
         return False
     if cls is tuple:
-        return len(a) == len(b) and all(map(same, a, b))
+        return len(a) == len(b) and (all(map(is_, a, b)) or all(map(same, a, b)))
     return cls in _KEY_TYPES and a == b
 
 

@@ -41,6 +41,7 @@ from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import leaf_value
 from catena.core.tree import tree_unflatten
 from catena.runtime import buffers, stacks
+from catena.runtime.layout import READY
 from catena.transform.arguments import aliased
 from catena.transform.discharge import discharged, has_references
 from catena.transform.interpreted import Interpreted
@@ -251,6 +252,8 @@ class Program:
 
     def check_donation(self, arrays):
         """Raise where a donated array is passed a second time in the same call."""
+        if len({id(arrays[i]) for i in self.used}) == len(self.used):
+            return
         places: dict = {}
         for i in self.used:
             places.setdefault(id(arrays[i]), []).append(i)
@@ -323,7 +326,7 @@ class ProgramOnReferences(Program):
         return names[i] if names and i < len(names) and names[i] else f"argument {i}"
 
 
-READY = ("C_CONTIGUOUS", "ALIGNED")
+OWN_DATA = 0x0004  # NPY_ARRAY_OWNDATA
 
 
 def _references(values: list, i: int) -> int:
@@ -341,9 +344,10 @@ def is_ours(values: list, i: int, holders: int = 1) -> bool:
     """
     if _references(values, i) > IN_LIST + holders:
         return False
-    flags = values[i].flags
-    own = flags.owndata or isinstance(values[i].base, buffers.mmap.mmap)
-    return own and all(flags[name] for name in READY) and not context.debug_checks
+    value = values[i]
+    flags = value.flags.num
+    own = flags & OWN_DATA or isinstance(value.base, buffers.mmap.mmap)
+    return bool(own) and flags & READY == READY and not context.debug_checks
 
 
 def physical_type(aval) -> tuple:
@@ -542,17 +546,16 @@ def how_to_run(program: Program, call, placed: bool, outs=None, arrays=()) -> tu
     direct = (
         not (placed and outs is None)  # in parts, perhaps: then it is not compiled
         and type(program) is Program
-        and not program.donated
         and not any(a.dtype == dtypes.float0 for a in out_avals)
     )
     entry = program.entry if direct else None
     checked = entry is not None and program.executable.checks
     specs = [*program.specs, (failures.new_cell, None, None)] if checked else program.specs
     used = None if len(program.used) == len(program.closed.in_avals) else program.used
-    simple = entry is not None and program.simple and not any(a.extended for a in out_avals)
-    if simple and placed and used is None and outs is not None and all(type(x._value) is np.ndarray for x in outs):
+    simple = entry is not None and program.simple and not program.donated and not any(a.extended for a in out_avals)
+    if simple and placed and outs is not None and all(type(x._value) is np.ndarray for x in outs):
         makers = [(PlacedArray if type(x) is PlacedArray else Array, x.aval.weak_type, type_of(x)) for x in outs]
-        run = functools.partial(run_placed, entry, specs, makers)
+        run = functools.partial(run_placed, entry, specs, used, makers)
         return run, None, out_avals, out_tree, None, program
     if call.placing is not None:
         run = functools.partial(run_program, program)
@@ -568,10 +571,10 @@ def type_of(x: Array):
     return x.aval if x._aval is None else x._aval
 
 
-def run_placed(entry, specs, makers, args, out_avals) -> list:
+def run_placed(entry, specs, used, makers, args, out_avals) -> list:
     """Run a native entry on arrays of which some were placed; its results are of known types at known places."""
     outs = tuple([make(shape, dtype) for make, shape, dtype in specs])
-    values = tuple([x._value for x in args])
+    values = tuple([x._value for x in args] if used is None else [args[i]._value for i in used])
     if entry(values, outs):
         run_entry(entry, values, outs, args)
     arrays = []
@@ -593,7 +596,10 @@ def with_others(program: Program, entry, specs, used):
     start = len(specs)
     rest = {"argument": count(start), "constant": count(start + len(found["argument"]))}
     order = [next(rest[kind]) if kind in rest else x for kind, x in program.results]
-    return functools.partial(run_with_others, entry, specs, used, found["argument"], constants, order)
+    others = found["argument"], constants, order
+    if program.donated:
+        return functools.partial(run_donated, program, entry, specs, *others) if entry is not None else None
+    return functools.partial(run_with_others, entry, specs, used, *others)
 
 
 def run_with_others(entry, specs, used, arguments, constants, order, args, out_avals) -> list:
@@ -607,6 +613,26 @@ def run_with_others(entry, specs, used, arguments, constants, order, args, out_a
             run_entry(entry, values, outs, args if used is None else [args[i] for i in used])
     found = (*outs, *[args[i]._value for i in arguments], *map(live, constants))
     return [typed_array(found[k], a) for k, a in zip(order, out_avals)]  # noqa: B905 (hot)
+
+
+def run_donated(program: Program, entry, specs, arguments, constants, order, args, out_avals) -> list:
+    """As ``run_with_others``, where arguments are deleted; results take the memory of those that nobody else holds."""
+    program.check_donation(args)
+    values, reused = [args[i]._value for i in program.used], program.reused
+    for i in reused.values():
+        if not is_ours(values, i):
+            values[i] = buffers.copy(values[i])
+    outs = [make(shape, dtype) if k not in reused else None for k, (make, shape, dtype) in enumerate(specs)]
+    for k, i in reused.items():
+        outs[k] = values[i]
+    try:
+        if entry(tuple(values), tuple(outs)):
+            run_entry(entry, tuple(values), tuple(outs))
+        found = (*outs, *[args[i]._value for i in arguments], *map(live, constants))
+        return [typed_array(found[k], a) for k, a in zip(order, out_avals)]  # noqa: B905 (hot)
+    finally:
+        for i in program.donated:
+            args[i].delete()
 
 
 def run_fast(found, args):

@@ -445,20 +445,29 @@ def scalar_array(x) -> Array:
     return fresh_array(np.array(x, dtype), aval)
 
 
+_array_types: dict = {}  # the type of an Array around a NumPy array, by shape and dtype; None: it cannot be read so
+
+
 def readable_array(x: np.ndarray) -> Array:
     """A NumPy array as an Array for the time of one call: around the same memory, where programs can read it."""
-    if x.dtype not in READABLE:
-        return known_array(x)
-    array = make_array(x, False)
-    array.aval  # noqa: B018
-    return array
+    kind = x.shape, x.dtype
+    aval = _array_types.get(kind, kind)
+    if aval is kind:
+        if len(_array_types) >= 1024:
+            _array_types.clear()
+        aval = _array_types[kind] = make_array(x, False).aval if x.dtype in READABLE else None
+    return known_array(x) if aval is None else fresh_array(x, aval)
 
 
 def readable_arrays(leaves: list) -> list:
     """Leaves as Arrays for the time of one call, and what cannot be one as it is."""
     if WITH_TYPES.issuperset(map(type, leaves)):
         return leaves
-    return [READERS[type(x)](x) if type(x) in READERS else x for x in leaves]
+    return [x if type(x) is Array else READERS.get(type(x), as_it_is)(x) for x in leaves]
+
+
+def as_it_is(x):
+    return x
 
 
 READERS = dict.fromkeys((bool, int, float, complex, np.bool_, np.int32, np.int64, np.float32, np.float64), scalar_array)

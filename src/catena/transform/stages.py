@@ -233,6 +233,9 @@ class Lowered(Stage):
 STAGES = ("kernels", "program", "nests", "llvm", "assembly")
 
 
+PLAIN = frozenset([Array])
+
+
 class Compiled(Stage):
     """A compiled function; call it with arguments of exactly the types that it was compiled for."""
 
@@ -250,13 +253,17 @@ class Compiled(Stage):
         self._how = how if plain else None
 
     def __call__(self, *args, **kwargs):
-        leaves: list = []
-        if flatten_into((args, kwargs), leaves) is self._in_tree:  # hot path: Arrays of the expected types
-            if all([type(x) is Array and x._aval is a for x, a in zip(leaves, self._avals, strict=True)]):
-                if self._how is not None and context.default_placement is None and not context.debug_checks:
-                    return run_fast(self._how, leaves)
-                if self._call.placing is None:
-                    return tree_unflatten(self._call.out_tree, self._program([*self._call.outer, *leaves]))
+        leaves = self._in_tree._read((args, kwargs), False)
+        if leaves is None:
+            leaves = []
+            if flatten_into((args, kwargs), leaves) is not self._in_tree:
+                return self._general_call(args, kwargs)
+        # hot path: Arrays of the expected types
+        if PLAIN.issuperset(map(type, leaves)) and tuple([x._aval for x in leaves]) == self._avals:
+            if self._how is not None and context.default_placement is None and not context.debug_checks:
+                return run_fast(self._how, leaves)
+            if self._call.placing is None:
+                return tree_unflatten(self._call.out_tree, self._program([*self._call.outer, *leaves]))
         return self._general_call(args, kwargs)
 
     @api_boundary
