@@ -172,10 +172,10 @@ def _brief(params) -> str:
 
 
 class Builder:
-    """Writes a region. Every method returns a `Value`, or a list of them; shapes are static."""
+    """Writes a region; one that `repeats` is a loop's body. Every method returns `Value`s; shapes are static."""
 
-    def __init__(self, checks: Checks | None = None):
-        self.region = Region([])
+    def __init__(self, checks: Checks | None = None, repeats: bool = False):
+        self.region, self.repeats = Region([]), repeats
         self.checks = checks or Checks(frozenset(), self.region.sites)  # what the equations are tested for
         self._known: dict[Any, Value] = {}
         self._source: Any = None  # of the equation that is being lowered
@@ -542,7 +542,7 @@ class Builder:
         self, body_closed, consts, init, xs, length: int, reverse: bool = False, each: int = 1
     ) -> tuple[list, list]:
         """A loop whose iterations do `each` of the user's."""
-        body = region_of(body_closed, self.checks.inside(self._source, each))
+        body = region_of(body_closed, self.checks.inside(self._source, each), True)
         loop = fission.Scan(self, body, consts, init, xs, int(length))
         loop.split()
         n = len(loop.init)
@@ -584,9 +584,9 @@ def physical(aval) -> tuple[tuple, np.dtype]:
     return aval.dtype.compiled(aval.shape) if is_extended(aval.dtype) else (aval.shape, aval.dtype)
 
 
-def region_of(closed_jaxpr, checks: Checks | None = None) -> Region:
+def region_of(closed_jaxpr, checks: Checks | None = None, repeats: bool = False) -> Region:
     """`closed_jaxpr` as a region of its own."""
-    b = Builder(checks)
+    b = Builder(checks, repeats)
     inputs = [b.input(*physical(v.aval)) for v in closed_jaxpr.jaxpr.invars]
     b.region.outputs = b.call(closed_jaxpr, inputs)
     return b.region

@@ -25,7 +25,8 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype):
     shape = [lhs.shape[d] for d in lb]
     shape += [n for d, n in enumerate(lhs.shape) if d not in (*lc, *lb)]
     shape += [n for d, n in enumerate(rhs.shape) if d not in (*rc, *rb)]
-    if all(lhs.shape[d] == 1 for d in lc) and KIND[out_dtype] in "fiu":
+    single = all(lhs.shape[d] == 1 for d in lc) and not (lc and b.repeats)  # a loop's sum of products is one product
+    if single and KIND[out_dtype] in "fiu":
         lhs, rhs = (b.convert(x, out_dtype) for x in (lhs, rhs))
         return _outer(b, *_without(b, lhs, lc, lb), *_without(b, rhs, rc, rb), shape)
     found = _as_it_lies(b, lhs, rhs, numbers.numbers, out_dtype)
