@@ -14,7 +14,7 @@ REFERENCE = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IR
 REAL = {np.complex64: np.float32, np.complex128: np.float64}
 
 # Lengths: each radix, products of several, passes by loops, and those that have no pass.
-LENGTHS = [*range(1, 14), 16, 17, 34, 49, 74, 100, 121, 127, 131, 210, 251, 256, 262, 514, 1000]
+LENGTHS = [*range(1, 14), 16, 17, 34, 49, 74, 100, 121, 127, 131, 157, 163, 210, 251, 256, 262, 499, 514, 1000]
 
 
 def numbers(shape, dtype, seed=0):

@@ -356,3 +356,29 @@ def define_exchange(real: str, width: int, to_lanes: bool, far: bool) -> str:
     e.end_loop(opened)
     head = "(ptr %rows, ptr %lanes, i64 %count, i64 %step, i64 %n) " + NOT_INLINED
     return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+@cache
+def define_times(real: str, width: int) -> str:
+    """Parameters and body of the function that multiplies the first `n` numbers of a row by factors, and writes zeros
+    behind them until there are `m`.
+    """
+    e = Emitter()
+    c = Lanes(e, real, width)
+    zero = c.constant(0.0)
+    k, opened = e.begin_loop(0, "%n", width)
+    place, masks = e.op(f"shl i64 {k}, 1"), c.pair_masks(e.op(f"shl i64 {e.op(f'sub i64 %n, {k}')}, 1"))
+    x, factors = (c.load_numbers(c.at(p, place), masks) for p in ("%x", "%factors"))
+    c.store_numbers(c.multiply(x, factors), c.at("%y", place), masks)
+    e.end_loop(opened)
+    some, done = e.label(), e.label()
+    e.branch(e.op("icmp slt i64 %n, %m"), some, done)
+    e.start(some)
+    k, opened = e.begin_loop("%n", "%m", width)
+    place, masks = e.op(f"shl i64 {k}, 1"), c.pair_masks(e.op(f"shl i64 {e.op(f'sub i64 %m, {k}')}, 1"))
+    c.store_numbers((zero, zero), c.at("%y", place), masks)
+    e.end_loop(opened)
+    e.jump(done)
+    e.start(done)
+    head = "(ptr %x, ptr %factors, ptr %y, i64 %n, i64 %m) " + NOT_INLINED
+    return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"])

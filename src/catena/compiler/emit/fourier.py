@@ -9,6 +9,7 @@ from catena.compiler.emit.butterflies import Pass
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.tasks import over_rows
 from catena.compiler.graph.fourier import (
+    chirp_factors,
     half_roots,
     is_split,
     is_written_out,
@@ -145,6 +146,11 @@ class Writer:
         name = self.w.function(half_spectrum.define_in_lanes(self.real, self.width, half.to_spectrum))
         e.do(f"call void @{name}(ptr {x}, ptr {y}, ptr {roots}, i64 {half.h})")
 
+    def times(self, e: Emitter, x: str, factors: str, y: str, n: int, m: int) -> None:
+        """Writes the call that multiplies `n` numbers by as many, and puts zeros behind them until there are `m`."""
+        name = self.w.function(butterflies.define_times(self.real, self.width))
+        e.do(f"call void @{name}(ptr {x}, ptr {factors}, ptr {y}, i64 {n}, i64 {m})")
+
     def half_table(self, half: Half) -> str:
         return self.w.constant(half_roots(half.h, self.width, self.real))
 
@@ -188,7 +194,7 @@ class _Rows:
 
     def __init__(self, v: Writer, p: Transforms, parts: list[str]):
         self.v, self.plan, self.parts = v, p, parts
-        self.half, self.outer, self.n, self.sizes = p.half, p.outer, p.whole.n, p.sizes
+        self.half, self.outer, self.n, self.sizes = p.half, p.outer, p.n, p.sizes
 
     def write(self, source: str, target: str) -> None:
         {HALVES: self._by_pieces, SHORT: self._short, FEW: self._few, MANY: self._many}[self.plan.how](source, target)
@@ -206,24 +212,46 @@ class _Rows:
 
     def _many(self, source: str, target: str) -> None:
         """Two sweeps for each row, one row after another."""
-        v, (first, second) = self.v, self.plan.sweeps
+        v, sweeps, chirp = self.v, self.plan.sweeps, self.plan.chirp
 
         def body(e: Emitter, p: list[str], scratch: list[str], tables: list[str], row: str) -> None:
             x, y = (v.at(e, q, e.op(f"mul i64 {row}, {size}")) for q, size in zip(p, self.sizes))
-            behind = [v.at(e, q, size) for q, size in zip((x, y), self.sizes)]
+            behind = [v.at(e, q, size) for q, size in zip((x, y), self.sizes)] if self.plan.whole.far else None
 
-            def two_sweeps(x: str, y: str) -> None:
-                places = ((x, scratch[2]), (scratch[2], y))
-                for k, s in enumerate((first, second)):
-                    number, opened = e.begin_loop(0, v.blocks(s.lanes))
-                    if self.plan.whole.far:
-                        _prefetch(e, behind[k], 2 * v.bytes * self.sizes[k], number, v.blocks(s.lanes), k)
-                    v.block(e, s, *places[k], scratch[0], tables[2 * k : 2 * k + 2], number)
-                    e.end_loop(opened)
+            def transform(x: str, y: str) -> None:
+                if chirp is None:
+                    self._two_sweeps(e, sweeps, (x, scratch[2], y), scratch[0], tables, behind)
+                else:
+                    self._convolve(e, x, y, scratch, tables)
 
-            self._with_half(e, x, y, scratch[1], 1, tables[-1], two_sweeps)
+            self._with_half(e, x, y, scratch[1], 1, tables[-1], transform)
 
-        self._over(source, target, self.outer, self.n, [*v.tables(first), *v.tables(second)], body)
+        tables = [table for s in sweeps for table in v.tables(s)]
+        if chirp is not None:
+            factors = chirp_factors(chirp.n, self.plan.whole.n, chirp.inverse, v.real)
+            tables += [v.w.constant(f) for f in factors]
+        self._over(source, target, self.outer, self.plan.whole.n, tables, body)
+
+    def _two_sweeps(self, e: Emitter, sweeps, places: tuple, scratch: str, tables: list[str], behind=None) -> None:
+        """Writes the sweeps from one place by another to a third; `behind` them lie the next rows in main memory."""
+        v = self.v
+        for k, s in enumerate(sweeps):
+            number, opened = e.begin_loop(0, v.blocks(s.lanes))
+            if behind is not None:
+                _prefetch(e, behind[k], 2 * v.bytes * self.sizes[k], number, v.blocks(s.lanes), k)
+            v.block(e, s, *places[k : k + 2], scratch, tables[2 * k : 2 * k + 2], number)
+            e.end_loop(opened)
+
+    def _convolve(self, e: Emitter, x: str, y: str, scratch: list[str], tables: list[str]) -> None:
+        """Writes the transform of a row as a convolution; see `graph.fourier`."""
+        lanes, _, between, one, other = scratch
+        sweeps, n, m = self.plan.sweeps, self.plan.n, self.plan.whole.n
+        first, middle, last = tables[8:11]
+        self.v.times(e, x, first, one, n, m)
+        self._two_sweeps(e, sweeps[:2], (one, between, other), lanes, tables[:4])
+        self.v.times(e, other, middle, one, m, m)
+        self._two_sweeps(e, sweeps[2:], (one, between, other), lanes, tables[4:8])
+        self.v.times(e, other, last, y, n, n)
 
     def _few(self, source: str, target: str) -> None:
         """Two sweeps, each over all rows, by all threads."""

@@ -2,7 +2,7 @@
 
 A transform along several axes is one after another. Lengths whose prime factors are small are done by passes
 (`emit/fourier`), real ones as complex ones of half the length. All others are convolutions with a *chirp*, which longer
-transforms do.
+transforms do: row by row within a cache where the rows are not very long.
 
 Source: Bluestein, "A linear filtering approach to the computation of discrete Fourier transform", IEEE Trans. Audio and
 Electroacoustics 18 (1970), for convolutions.
@@ -20,11 +20,12 @@ from catena.core.errors import CompileError
 
 KINDS = ("fft", "ifft", "rfft", "irfft")
 RADICES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
-MOST_RADIX = 251  # greater primes have no pass
+MOST_RADIX = 157  # greater primes have no pass: convolutions of twice their length take less
 MOST_ROOTS = 1 << 15  # numbers between two parts of a transform that are kept
 REAL = {8: "float32", 16: "float64"}  # by bytes of a complex number
 STEP = 6  # what a pass costs an element beside its arithmetic, in operations
 LONGEST_COLUMN = 1 << 12  # elements that many columns side by side may have
+LONGEST_CHIRP = 1 << 13  # and a row that becomes a convolution of its own
 
 
 def fft(b, x, *, outs, kind, lengths, **_) -> list:
@@ -45,13 +46,19 @@ def _along(b, x, axis: int, inverse: bool):
     """The complex transform along one axis."""
     if x.shape[axis] == 1 or x.size == 0:
         return x
-    if radices(x.shape[axis]) is None:
+    n, is_row = x.shape[axis], math.prod(x.shape[axis + 1 :]) == 1
+    if not is_done_by_rows(n):
         return _by_chirp(b, x, axis, inverse)
-    if x.shape[axis] > LONGEST_COLUMN and math.prod(x.shape[axis + 1 :]) > 1:
+    if (n > LONGEST_COLUMN or radices(n) is None) and not is_row:
         order = (*(d for d in range(x.ndim) if d != axis), axis)
         back = tuple(order.index(d) for d in range(x.ndim))
         return b.transpose(_along(b, b.transpose(x, order), x.ndim - 1, inverse), back)
     return b.multi("fourier", [x], [(x.shape, x.dtype)], Fourier(axis, inverse))[0]
+
+
+def is_done_by_rows(n: int) -> bool:
+    """Whether rows of length `n` are transformed one by one: by passes, or as convolutions that caches hold."""
+    return radices(n) is not None or n <= LONGEST_CHIRP
 
 
 def _by_chirp(b, x, axis: int, inverse: bool):
@@ -78,7 +85,7 @@ def _from_real(b, x):
     shape = (*batch, n // 2 + 1)
     if x.size == 0:
         return b.full(shape if n else x.shape, np.zeros((), dtype))
-    if n % 2 or radices(n // 2) is None:
+    if n % 2 or not is_done_by_rows(n // 2):
         whole = _along(b, b.map("complex", x, b.full(x.shape, np.zeros((), x.dtype))), x.ndim - 1, False)
         return b.slice(whole, (0,) * x.ndim, shape)
     return b.multi("fourier", [x], [(shape, dtype)], Fourier(x.ndim - 1, False))[0]
@@ -90,7 +97,7 @@ def _to_real(b, x, n: int):
     dtype = np.zeros((), x.dtype).real.dtype
     if x.size == 0:
         return b.full((*batch, n), np.zeros((), dtype))
-    if n % 2 or radices(n // 2) is None:
+    if n % 2 or not is_done_by_rows(n // 2):
         rest = b.slice(x, (0,) * (x.ndim - 1) + (1,), (*batch, m - 1 + n % 2))
         rest = b.map("conj", b.reverse(rest, (x.ndim - 1,)))
         return b.map("real", _along(b, b.concatenate([x, rest], x.ndim - 1), x.ndim - 1, True))
@@ -118,6 +125,17 @@ def smooth_length(least: int) -> int:
     """The length, of those from `least` on whose factors are 2, 3 and 5, that costs least."""
     lengths = [2**a * 3**b * 5**c for a in range(least.bit_length() + 1) for b in range(3) for c in range(3)]
     return min((n for n in lengths if n >= least), key=lambda n: (n * cost(radices(n) or ()), n))
+
+
+@lru_cache(maxsize=64)
+def smooth_lengths(least: int, step: int) -> list[int]:
+    """The multiples of `step` from `least` to twice as much whose other factors are 2, 3, 5 and 7."""
+    found = {step}
+    for r in (2, 3, 5, 7):
+        for m in list(found):
+            while (m := m * r) < 2 * least:
+                found.add(m)
+    return sorted(m for m in found if m >= least)
 
 
 def _least_factor(n: int) -> int | None:
@@ -217,6 +235,17 @@ def chirps(n: int, m: int, real: str) -> tuple[np.ndarray, np.ndarray]:
     wave[:n] = chirp.conj()
     wave[m - n + 1 :] = wave[n - 1 : 0 : -1]
     return chirp, np.fft.fft(wave)
+
+
+@lru_cache(maxsize=16)
+def chirp_factors(n: int, m: int, inverse: bool, real: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What a row is multiplied by, then the transform of length m of that, and at last the convolution."""
+    chirp, spectrum = chirps(n, m, real)
+    if inverse:
+        chirp, spectrum = chirp.conj(), np.roll(spectrum[::-1], 1).conj()
+    last = chirp / n if inverse else chirp
+    first, middle, last = (np.stack([x.real, x.imag], 1).astype(real) for x in (chirp, spectrum, last))
+    return first, middle, last
 
 
 @lru_cache(maxsize=64)

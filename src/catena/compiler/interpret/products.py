@@ -86,7 +86,8 @@ def transform(memory: Memory, step: Transform) -> None:
     shape = (p.outer, s.n, s.lanes) if p.how == COLUMNS else (p.outer, -1)
     source, target = (memory[b].view(numbers) for b in (step.source, step.target))
     if p.half is None:
-        function = np.fft.ifft if s.swapped[0] else np.fft.fft
+        inverse = s.swapped[0] if p.chirp is None else p.chirp.inverse
+        function = np.fft.ifft if inverse else np.fft.fft
         result = function(source.reshape(shape).astype(np.complex128), axis=1)
     elif p.half.to_spectrum:
         result = np.fft.rfft(memory[step.source].view(real).reshape(shape).astype(np.float64), axis=1)

@@ -10,9 +10,9 @@ Source: Bailey, "FFTs in external or hierarchical memory", J. Supercomputing 4 (
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from catena.compiler.graph.fourier import REAL, cost, radices
+from catena.compiler.graph.fourier import REAL, cost, radices, smooth_lengths
 from catena.compiler.graph.graph import Value
 from catena.compiler.graph.types import TYPES
 from catena.compiler.machine import Machine
@@ -45,6 +45,14 @@ class Half:
 
     h: int
     to_spectrum: bool
+
+
+@dataclass(frozen=True)
+class Chirp:
+    """A row of length `n`, for which there are no passes, as a convolution that longer transforms do."""
+
+    n: int
+    inverse: bool
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,12 @@ class Transforms:
     whole: Sweep
     sweeps: tuple[Sweep, ...]
     half: Half | None
+    chirp: Chirp | None = None  # then the sweeps are of a transform of length `whole.n` and of its inverse
+
+    @property
+    def n(self) -> int:
+        """The length of the transforms."""
+        return self.whole.n if self.chirp is None else self.chirp.n
 
     @property
     def row_bytes(self) -> int:
@@ -91,7 +105,7 @@ class Transforms:
     @property
     def sizes(self) -> tuple[int, int]:
         """Numbers in the rows of operands and of results."""
-        n = self.whole.n
+        n = self.n
         if self.half is None:
             return n, n
         return (n, n + 1) if self.half.to_spectrum else (n + 1, n)
@@ -110,11 +124,12 @@ class Transforms:
 
     @property
     def task_bytes(self) -> list[int]:
-        """Of the scratch memory of each task over rows: lanes, rows between sweeps and half spectra."""
+        """Of the scratch memory of each task over rows: lanes, rows between sweeps, half spectra, convolutions."""
         v = self.numbers
         if self.how == SHORT:
             return [v.scratch(max(self.sizes))]
-        return [max(v.scratch(s.n) for s in self.sweeps), self.row_bytes, self.row_bytes]
+        between = 2 if self.chirp is None else 4
+        return [max(v.scratch(s.n) for s in self.sweeps), *[self.row_bytes] * between]
 
     def scratch(self) -> list[int]:
         """The bytes of all scratch memory."""
@@ -130,8 +145,9 @@ class Transforms:
         return [size * tasks for size in self.task_bytes]
 
     def describe(self) -> str:
-        by = f" by {' x '.join(str(s.n) for s in self.sweeps)}" if self.sweeps else ""
-        return f"{self.outer} times {self.whole.n}{by}, {self.how}{', of real numbers' * (self.half is not None)}"
+        by = f" by {' x '.join(str(s.n) for s in self.sweeps[:2])}" if self.sweeps else ""
+        by = by if self.chirp is None else f" as convolutions of length {self.whole.n}{by}"
+        return f"{self.outer} times {self.n}{by}, {self.how}{', of real numbers' * (self.half is not None)}"
 
 
 def fourier(p: Planner, frame: Frame, i: int, node: Value) -> None:
@@ -152,7 +168,10 @@ def fourier(p: Planner, frame: Frame, i: int, node: Value) -> None:
     v = Numbers(real, p.machine.vector_bytes // TYPES[real].bytes, p.machine)
     p.costs.units += 16 * out.size
     p.costs.flops += p.costs.trips * int(5 * outer * inner * n * math.log2(n))
-    plan = _plan(v, n, outer, inner, inverse, half)
+    if radices(n) is None:
+        plan = _as_convolutions(v, n, outer, inverse, half)
+    else:
+        plan = _plan(v, n, outer, inner, inverse, half)
     parts = [p.allocate(size) for size in plan.scratch()]
     frame.steps.append(Transform(plan, source, p.address(frame, out), parts))
     for part in parts:
@@ -175,6 +194,21 @@ def _plan(v: Numbers, n: int, outer: int, inner: int, inverse: bool, half: Half 
     limits = v.machine.sharing
     how = FEW if outer < limits.row_tasks and outer * n >= limits.long_rows else MANY
     return Transforms(how, v, outer, s, sweeps, half)
+
+
+def _as_convolutions(v: Numbers, n: int, outer: int, inverse: bool, half: Half | None) -> Transforms:
+    """Of the lengths that will do, those are looked at whose vectors are nearly all full."""
+    lengths = smooth_lengths(2 * n - 1, v.width)
+
+    def sweeps(m: int, **ends) -> tuple[Sweep, Sweep]:
+        row = Sweep(m, outer, (m, m), (True, True), (False, False))
+        return _two_sweeps(replace(row, **ends), *_halves(v, m))
+
+    m = min(lengths, key=lambda m: (sum(_cost(v, s) for s in sweeps(m)), m))
+    each = (*sweeps(m), *sweeps(m, swapped=(True, True), scale=1 / m))
+    return Transforms(
+        MANY, v, outer, Sweep(m, outer, (m, m), (True, True), (False, False)), each, half, Chirp(n, inverse)
+    )
 
 
 def _two_sweeps(s: Sweep, a: int, b: int) -> tuple[Sweep, Sweep]:
