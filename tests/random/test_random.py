@@ -647,3 +647,15 @@ def test_keys_that_a_jitted_function_closes_over():
 def test_keys_print_what_is_known_of_their_generator():
     text = jax.random.split(jax.random.key(0, impl="philox4x32"))[:1].pprint()
     assert "shape = (1,)" in text and "name = philox4x32" in text and "key_shape = (2,)" in text
+
+
+def test_one_uniform_number_between_bounds_with_axes():
+    """JAX takes bounds of one element for one number, which has the axes of the lower one (flashbax draws so)."""
+    key, keys = random.key(0), random.split(random.key(1), 3)
+    number = random.uniform(key, (), jnp.float32, 2.0, 5.0)
+    np.testing.assert_array_equal(random.uniform(key, (), jnp.float32, jnp.full(1, 2.0), 5.0), [number])
+    np.testing.assert_array_equal(random.uniform(key, (), jnp.float32, 2.0, jnp.full((1, 1), 5.0)), number)
+    rows = jax.vmap(lambda key, low: random.uniform(key, (), jnp.float32, low, low + 1))(keys, jnp.ones((3, 1)))
+    np.testing.assert_array_equal(rows[:, 0], [random.uniform(k, (), jnp.float32, 1.0, 2.0) for k in keys])
+    with pytest.raises(ValueError, match="broadcast-compatible"):
+        random.uniform(key, (), jnp.float32, jnp.zeros(2), 1.0)

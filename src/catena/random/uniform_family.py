@@ -78,10 +78,11 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: a float dtype.
-      minval, maxval: the bounds, scalars or arrays that broadcast to ``shape``.
+      minval, maxval: the bounds, scalars or arrays that broadcast to ``shape``. One number may have bounds with axes
+        of size 1.
       out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
-      An array of that shape and dtype.
+      An array of that shape and dtype; one number has the axes of ``minval``, as in JAX.
     Raises:
       ValueError: the dtype is not a float dtype, or the bounds do not broadcast to ``shape``.
 
@@ -95,6 +96,10 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
         return told(out_sharding, uniform, key, shape, dtype, minval, maxval)
     key = consumed_key("uniform", key)
     dtype, shape = float_dtype(dtype, "uniform"), asked_shape(shape)
+    axes = np.shape(minval), np.shape(maxval)
+    if not shape and any(axes) and math.prod([*axes[0], *axes[1]]) == 1:
+        number = _uniform(key, lax.reshape(minval, ()), lax.reshape(maxval, ()), shape=(), dtype=dtype, exact=False)
+        return lax.reshape(number, axes[0])
     for bound in (minval, maxval):
         check_broadcasts("uniform", shape, np.shape(bound))
     return _uniform(key, minval, maxval, shape=shape, dtype=dtype, exact=is_exact(minval, maxval))
