@@ -123,6 +123,34 @@ def test_modules_that_libraries_import_from_public_packages_and_do_not_use():
         from catena.extend import ifrt_programs  # noqa: F401
 
 
+def test_nodes_are_taken_apart_and_rebuilt_through_the_private_registry():
+    """As jaxlie does it."""
+    with catena.as_jax():
+        from jax._src.tree_util import _registry
+
+        for tree in ({"b": 1, "a": 2}, (1, 2), catena.tree_util.Partial(max, 1)):
+            assert type(tree) in _registry
+            children, data = _registry[type(tree)].to_iter(tree)
+            assert catena.tree.leaves(_registry[type(tree)].from_iter(data, children)) == catena.tree.leaves(tree)
+        assert int not in _registry
+
+
+def test_a_rule_in_operations_from_private_modules():
+    """As JAX's tutorial on primitives writes it."""
+    with catena.as_jax():
+        from jax._src import api
+        from jax._src.lib.mlir.dialects import hlo
+        from jax.extend.core import Primitive
+        from jax.interpreters import mlir
+
+        muladd_p = Primitive("muladd")
+        muladd_p.def_abstract_eval(lambda x, *_: x)
+        mlir.register_lowering(
+            muladd_p, lambda ctx, x, y, z: [hlo.AddOp(hlo.MulOp(x, hlo.abs(hlo.NegOp(y))), z).result], platform="cpu"
+        )
+        assert float(api.jit(muladd_p.bind)(2.0, 3.0, 4.0)) == 10.0
+
+
 def test_compiling_can_be_forbidden(monkeypatch):
     """As chex.restrict_backends does it."""
 

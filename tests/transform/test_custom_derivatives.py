@@ -632,6 +632,20 @@ def test_arguments_by_keyword(decorate):
         assert reason in str(caught.value)
 
 
+def without_rule(fun):
+    f = jax.custom_batching.custom_vmap(fun)
+    f.def_vmap(lambda *_: None)
+    return f
+
+
+@pytest.mark.parametrize(
+    "decorate", [*(functools.partial(sevenfold, decorate=d) for d in (jax.custom_jvp, jax.custom_vjp)), without_rule]
+)
+def test_a_default_stands_between_two_arguments_by_keyword(decorate):
+    f = decorate(lambda x, a=2.0, b=3.0, *, c=0.0: x * a + b)
+    assert float(f(1.0, b=5.0)) == float(f(b=5.0, x=1.0)) == float(jax.jit(f)(1.0, b=5.0)) == 7.0
+
+
 # ---- optimize_remat
 
 

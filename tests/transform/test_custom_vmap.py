@@ -103,7 +103,7 @@ def test_arguments_by_name():
     np.testing.assert_array_equal(jax.vmap(scaled)(X, y=X)["product"], 10 * X)
     g = custom_vmap(lambda x, *, k: k * x)
     g.def_vmap(lambda size, batched, x: (x, True))
-    with pytest.raises(TypeError, match="positional, got k"):
+    with pytest.raises(TypeError, match="could not be resolved to positions: k"):
         g(X, k=2)
 
 

@@ -18,6 +18,8 @@ from catena.core.unbuilt import refuse
 IMPLEMENTATION = "catena.compat.pickles:Implementation"
 RBG = ("_rbg_seed", "_rbg_split", "_rbg_random_bits", "_rbg_fold_in", "_unsafe_rbg_split", "_unsafe_rbg_fold_in")
 KEYS = ("DictKey", "SequenceKey", "GetAttrKey", "FlattenedIndexKey")
+# What JAX's tutorial on primitives takes from its private modules, with the operations of StableHLO.
+API = ("grad", "hessian", "jacfwd", "jacrev", "jit", "jvp", "linearize", "value_and_grad", "vjp", "vmap")
 
 # Module -> name in it -> where it is: a module and a name in it. Or: module -> the module of ours.
 NAMES: dict[str, dict[str, str] | str] = {
@@ -33,10 +35,11 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jaxlib.mlir.dialects": {},
     "jaxlib.mlir.dialects.func": "catena.extend.mlir.dialects.func",
     "jaxlib.mlir.dialects.stablehlo": "catena.extend.mlir.dialects.stablehlo",
+    "jaxlib.xla_client": {"Device": "catena:Device"},
     "jax._src": {},
     "jax._src.ad_util": {"stop_gradient_p": "catena.core.structural:stop_gradient_p"},
     "jax._src.array": {"_reconstruct_array": "catena.compat.pickles:array"},
-    "jax._src.api": {},
+    "jax._src.api": {name: f"catena:{name}" for name in API},
     "jax._src.api_util": {
         "infer_argnums_and_argnames": "catena.transform.arguments:infer_argnums_and_argnames",
     },
@@ -62,6 +65,11 @@ NAMES: dict[str, dict[str, str] | str] = {
     },
     "jax._src.flatten_util": "catena.flatten_util",
     "jax._src.lax": {},
+    "jax._src.lib": {},
+    "jax._src.lib.mlir": {},
+    "jax._src.lib.mlir.ir": "catena.extend.mlir.ir",
+    "jax._src.lib.mlir.dialects": {},
+    "jax._src.lib.mlir.dialects.hlo": "catena.extend.mlir.dialects.stablehlo",
     "jax._src.literals": "catena.compat.literals",
     "jax._src.lax.convolution": {"ConvDimensionNumbers": "catena.lax:ConvDimensionNumbers"},
     "jax._src.lax.lax": {name: f"catena.lax:{name}" for name in ("Precision", "RandomAlgorithm", "RoundingMethod")},
@@ -90,7 +98,7 @@ NAMES: dict[str, dict[str, str] | str] = {
         "_exclude_paths": "catena.core.traceback:EXCLUDED",
     },
     "jax._src.tree_util": {
-        "_registry": "catena.core.tree_nodes:default_nodes.kinds",
+        "_registry": "catena.compat.nodes:registry",
         "default_registry": "catena.tree_util:default_registry",
         "flatten_one_level": "catena.tree_util:flatten_one_level",
         "prefix_errors": "catena.core.tree_errors:prefix_errors",

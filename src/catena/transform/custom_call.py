@@ -206,8 +206,8 @@ def nondiff_positions(fun: Callable, argnums, argnames) -> tuple:
     return tuple(sorted({*by_name, *by_position}))
 
 
-def positional(custom: CustomFunction, args, kwargs) -> tuple:
-    """The arguments as positional ones, defaults filled in; keywords with defaults keep these."""
+def positional(custom, args, kwargs) -> tuple:
+    """The arguments of a custom function as positional ones, defaults filled in; keywords with defaults keep these."""
     signature = signature_of(custom.fun)
     try:
         if signature is None and not kwargs:
@@ -215,16 +215,17 @@ def positional(custom: CustomFunction, args, kwargs) -> tuple:
         if signature is None:
             raise TypeError("the function has no signature that Python can read")
         bound = signature.bind(*args, **kwargs)
-        if bound.kwargs:
+        bound.apply_defaults()  # before one asks for positions: a default may stand between two that are given by name
+        without_position = [name for name in bound.kwargs if name in kwargs]
+        if without_position:
             raise TypeError(
-                f"The following keyword arguments could not be resolved to positions: {', '.join(bound.kwargs)}"
+                f"The following keyword arguments could not be resolved to positions: {', '.join(without_position)}"
             )
     except TypeError as error:
         raise TypeError(
             f"The input arguments to the {type(custom).__name__}-decorated function {function_name(custom.fun)} could "
             f"not be resolved to positional-only arguments. Binding failed with the error:\n{error}"
         ) from None
-    bound.apply_defaults()
     return bound.args
 
 

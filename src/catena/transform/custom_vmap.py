@@ -14,8 +14,8 @@ from catena.core.trace import leaf_value
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform import interpreted
-from catena.transform.arguments import signature_of
 from catena.transform.batch import move_to_front
+from catena.transform.custom_call import positional
 from catena.transform.execute import run_jaxpr
 from catena.transform.functions import check_callable
 from catena.transform.jit_primitive import jit_p, split_tangents
@@ -74,15 +74,7 @@ class custom_vmap:  # noqa: N801
         name = function_name(self.fun)
         if self.vmap_rule is None:
             raise AttributeError(f"No batching rule defined for custom_vmap function {name} using def_vmap.")
-        signature = signature_of(self.fun)
-        if kwargs and signature is None:
-            raise TypeError(f"the custom_vmap function {name} has no signature, so it takes no keyword arguments")
-        if signature is not None:
-            bound = signature.bind(*args, **kwargs)
-            if bound.kwargs:
-                raise TypeError(f"arguments of a custom_vmap function are positional, got {', '.join(bound.kwargs)}")
-            bound.apply_defaults()
-            args = bound.args
+        args = positional(self, args, kwargs)
         leaves, in_tree = tree_flatten(list(args))
         leaves = [leaf_value(x) for x in leaves]
         trees = {}

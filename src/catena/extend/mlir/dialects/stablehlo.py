@@ -7,6 +7,7 @@ A function gives its result: ``stablehlo.add(x, y)``. A class of the same name, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps as _wraps
 from typing import Any
 
 import numpy as _np
@@ -272,9 +273,27 @@ def _as_class(name: str, operation: Callable) -> type:
     return type(f"{words}Op", (_Op,), {"_function": staticmethod(operation), "__doc__": f"``{name}`` as an object."})
 
 
+def _value(operand: Any) -> Any:
+    """An operand, for which an operation may stand that has one result; a list of operands as such a list."""
+    if isinstance(operand, (list, tuple)):
+        return [_value(x) for x in operand]
+    return operand.result if isinstance(operand, _Op) else operand
+
+
+def _of_operations(operation: Callable) -> Callable:
+    """The function, whose operands may be operations."""
+
+    @_wraps(operation)
+    def taking(*operands: Any, **attributes: Any) -> _Value:
+        return operation(*map(_value, operands), **{name: _value(x) for name, x in attributes.items()})
+
+    return taking
+
+
 for _name, _operation in list(globals().items()):
     if callable(_operation) and not isinstance(_operation, type) and not _name.startswith("_"):
-        _made = _as_class(_name.rstrip("_"), _operation)
+        globals()[_name] = _of_operations(_operation)
+        _made = _as_class(_name.rstrip("_"), globals()[_name])
         globals()[_made.__name__] = _made
 
 _absent(globals())
