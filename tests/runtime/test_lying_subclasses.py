@@ -40,6 +40,11 @@ LIES = {
 USES = {
     "jit": lambda x: jax.jit(lambda x: x + 0)(x),
     "jit again": lambda x: [f := jax.jit(lambda x: x * 1), f(x), f(x)][-1],
+    "trees": lambda x: [
+        f := jax.jit(lambda t: t["x"] * 1),
+        f({"x": jnp.zeros(MANY)}),
+        *[f({"x": x}) for _ in range(40)],
+    ][-1],
     "donated": lambda x: jax.jit(lambda x: x + 0, donate_argnums=0)(x),
     "ahead of time": lambda x: jax.jit(lambda x: x + 0).lower(np.zeros(3, np.float32)).compile()(x),
     "eager": lambda x: jnp.add(x, 0),

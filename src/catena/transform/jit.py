@@ -16,17 +16,18 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 import numpy as np
 
 from catena.core import dtypes, events
-from catena.core.array import Array, as_array, fresh_array, make_array
+from catena.core.array import Array, ExtendedArray, as_array, fresh_array, make_array
 from catena.core.aval import AbstractRef
 from catena.core.context import context
 from catena.core.face import Face
 from catena.core.failures import checks_named
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.pickling import global_name
-from catena.core.placed import PlacedArray
-from catena.core.ref import Cell, core_of
+from catena.core.placed import PlacedArray, PlacedKeys
+from catena.core.ref import Cell, Ref, core_of
 from catena.core.source import function_name, function_place
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
+from catena.core.token import Token
 from catena.core.trace import VALUES, Tracer
 from catena.core.traceback import api_boundary, shorten
 from catena.core.tree import tree_flatten, tree_unflatten
@@ -391,7 +392,7 @@ def remember(jitted: JitFunction, known: tuple, call: TracedCall, outs):
     told = outs if typed and all(type(x._value) is np.ndarray for x in arrays) else None
     how = how_to_run(program, call, placed, told, arrays)
     jitted._fast.update(dict.fromkeys(keys, how))
-    jitted._cache.expect(keys[0][2], typed)
+    jitted._cache.expect(keys[0][2], [*map(type, arrays)] if typed else None)
 
 
 # ---- objects with a state among the arguments
@@ -460,10 +461,10 @@ def readable_array(x: np.ndarray) -> Array:
 
 
 def readable_arrays(leaves: list) -> list:
-    """Leaves as Arrays for the time of one call, and what cannot be one as it is."""
+    """Leaves as Arrays for the time of one call, and what else has a type of ours as it is. KeyError for the rest."""
     if WITH_TYPES.issuperset(map(type, leaves)):
         return leaves
-    return [x if type(x) is Array else READERS.get(type(x), as_it_is)(x) for x in leaves]
+    return [x if type(x) is Array else READERS[type(x)](x) for x in leaves]
 
 
 def as_it_is(x):
@@ -472,6 +473,7 @@ def as_it_is(x):
 
 READERS = dict.fromkeys((bool, int, float, complex, np.bool_, np.int32, np.int64, np.float32, np.float64), scalar_array)
 READERS[np.ndarray] = readable_array
+READERS.update(dict.fromkeys((PlacedArray, ExtendedArray, PlacedKeys, Token, Ref, Cell), as_it_is))  # others may lie
 WITH_TYPES = frozenset([Array, PlacedArray])  # whose types say where they are, and so where results belong
 
 

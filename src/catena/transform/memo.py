@@ -40,26 +40,27 @@ class CallCache:
 
         First it tries what arguments of this function were, which is quick; what is no Array is read by `reader`.
         """
-        for treedef, typed in self.trees:  # hot
+        for treedef, types in self.trees:  # hot
             leaves = treedef._read(tree, False)
-            if leaves is None or not (typed or default_nodes.leaf_types.issuperset(map(type, leaves))):
+            if leaves is None:
                 continue
-            try:
-                arrays = leaves if typed else reader(leaves)
+            if types is not None:
+                if [*map(type, leaves)] == types:
+                    return treedef, leaves, leaves, [x._aval for x in leaves]
+            elif default_nodes.leaf_types.issuperset(map(type, leaves)):
+                arrays = reader(leaves)
                 return treedef, leaves, arrays, [x._aval for x in arrays]
-            except AttributeError:  # no Arrays, perhaps no leaves
-                continue
         leaves = []
         treedef = flatten_into(tree, leaves)
         arrays = reader(leaves)
         return treedef, leaves, arrays, [x._aval for x in arrays]
 
-    def expect(self, treedef: PyTreeDef, typed: bool):
-        """Arguments may be of this structure again, with Arrays at all leaves if they are `typed`. Flat ones are quick
-        to take apart without that.
+    def expect(self, treedef: PyTreeDef, types: list | None):
+        """Arguments may be of this structure again, with Arrays of these types at the leaves, or with anything. Flat
+        ones are quick to take apart without that.
         """
-        if treedef.num_nodes > treedef.num_leaves + 1 and (treedef, typed) not in self.trees:
-            self.trees[:] = [(treedef, typed), *self.trees[: MOST_TREES - 1]]
+        if treedef.num_nodes > treedef.num_leaves + 1 and (treedef, types) not in self.trees:
+            self.trees[:] = [(treedef, types), *self.trees[: MOST_TREES - 1]]
 
 
 _call_caches: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
