@@ -348,10 +348,8 @@ Eager evaluation is by compiled code too, and has the same bits; what NumPy comp
 REASONS: dict[str, str] = {
     "cos": "both are within a hundredth of a unit of correct rounding",
     "tan": "NumPy's, for small arrays, is within 0.53 units; compiled it is as JAX's",
-    "special.entr": "both are within a unit",
     "special.i0": "both are within two units",
     "special.kl_div": "both are within 0.05 units of correct rounding",
-    "special.sici.cosine": "both are within two units, next to a zero",
 }
 
 
