@@ -122,7 +122,7 @@ def close(a, b, tolerance: float, least: float = 0.0) -> np.ndarray:
     if a.dtype.kind not in "fc":
         return np.asarray(a == b)
     with np.errstate(all="ignore"):
-        near = np.abs(a - b) <= tolerance * np.abs(b) + least
+        near = (np.abs(a - b) <= tolerance * np.abs(b) + least) & np.isfinite(b)  # nothing is near infinity
     return near | (a == b) | (np.isnan(a) & np.isnan(b))
 
 
