@@ -124,7 +124,8 @@ class NestWriter:
             self._level(level + 1, self.body.short.copies)
             self.body.short = None
             return
-        if not (self.in_place or self.small):
+        apart = self.nest.together is not None and self.nest.together.what == "apart"
+        if not (self.in_place and not apart or self.small):
             if d == self.nest.tile and self.body.width == self.nest.width:
                 self._loop_together(level, d, 0, self.nest.extents[d], self.body.width, copies[0])
                 return

@@ -62,13 +62,14 @@ class Fold(NamedTuple):
 
 class Together(NamedTuple):
     """So many iterations of a dimension that are done at once: the innermost one, cut into `squares` with the lanes
-    that are transposed whole; one in which lanes read at the same `places`; or all of `short` rows (see `short_rows`).
-    Of the lanes of vectors of `chooses` bytes, any are chosen at once (see `Machine`).
+    that are transposed whole; one in which lanes read at the same `places`; all of `short` rows (see `short_rows`); or
+    some that do not wait for each other, where those of other dimensions do (`apart`). Of the lanes of vectors of
+    `chooses` bytes, any are chosen at once (see `Machine`).
     """
 
     dim: int
     count: int
-    what: Literal["squares", "places", "short"]
+    what: Literal["squares", "places", "short", "apart"]
     chooses: int = 0
 
 
@@ -217,6 +218,8 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False) -> Nest:
     transposed = vector in kept and not nest.folds and not nest.sequential
     inside = _block_transposes(nest, kept, vector) if transposed else None
     nest.order, nest.vector = [*nest.rows, *kept, *inner], vector
+    if vector is None and nest.sequential:
+        _interleave(nest)
     if vector is not None:
         extent = nest.extents[vector]
         if extent >= vector_bytes // HALF:
@@ -286,6 +289,19 @@ def _tiles(nest: Nest, d: int | None) -> bool:
 
 AT_ONCE, FEWER_AT_ONCE, LONG_BODY = 8, 4, 8  # rows; and the statements from which on they are fewer
 MOST_AT_ONCE = 128  # elements
+
+
+def _interleave(nest: Nest) -> None:
+    """Does several iterations in which different elements change at once, where the order of others matters: additions
+    to the same element wait for each other, and those to others run between them.
+    """
+    free = [d for d in nest.order[:-1] if d in nest.independent]
+    moving = [s for s in nest.stmts if s.op == "affine" and free and affine.coefficient(s.attr, free[-1])]
+    if not free or nest.order[-1] in nest.independent or moving or nest.is_checked or len(nest.stmts) > TILED:
+        return
+    count = next((k for k in range(AT_ONCE, 1, -1) if nest.extents[free[-1]] % k == 0), 1)
+    if count > 1:
+        nest.together = Together(free[-1], count, "apart")
 
 
 def _share_places(nest: Nest, machine: Machine) -> None:

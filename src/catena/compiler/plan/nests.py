@@ -132,8 +132,10 @@ class NestBuilder:
         moved, mask = places(body, x, indices, v.params.indices, index)
         new = body.read(updates, index)
         stores = self._combine(body, v, moved, new, mask)
-        independent = frozenset(v.params.indices.batch_dims[k] for _, k in v.params.indices.batching)
-        return loops.from_body(body, (), stores, independent=independent)
+        p = v.params.indices
+        whole = {out for out, d in zip(p.offset_dims, p.window_dims) if d not in p.start_index_map}
+        independent = whole | {p.batch_dims[k] for _, k in p.batching}
+        return loops.from_body(body, (), stores, independent=frozenset(independent))
 
     def runs(self, v: Value) -> Nest:
         x, ends = v.args

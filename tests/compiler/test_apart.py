@@ -1,0 +1,62 @@
+"""Updates of an array in rows that do not wait for each other: several rows at once."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+from catena.compiler.machine import X86_64_V4
+from catena.compiler.native.compile import text_of
+
+RNG = np.random.default_rng(0)
+
+
+def operands(rows, columns=3, updates=40):
+    i = RNG.integers(-1, columns + 1, updates).astype(np.int32)
+    return (
+        RNG.integers(0, 9, (rows, columns)).astype(np.float32),
+        i,
+        RNG.integers(0, 9, (rows, updates)).astype(np.float32),
+    )
+
+
+def expected(x, i, u, change):
+    out = x.copy()
+    for k, column in enumerate(i):
+        if column < x.shape[1]:
+            out[:, column] = change(out[:, column], u[:, k])
+    return out
+
+
+@pytest.mark.parametrize("rows", [7, 24, 250, 20_000])
+def test_updates_of_columns(rows):
+    x, i, u = operands(rows)
+    np.testing.assert_array_equal(jax.jit(lambda x, i, u: x.at[:, i].add(u))(x, i, u), expected(x, i, u, np.add))
+    np.testing.assert_array_equal(
+        jax.jit(lambda x, i, u: x.at[:, i].set(u))(x, i, u), expected(x, i, u, lambda a, b: b)
+    )
+    np.testing.assert_array_equal(jax.jit(lambda x, i, u: x.at[:, i].max(u))(x, i, u), expected(x, i, u, np.maximum))
+
+
+def test_updates_of_members():
+    x, i, u = operands(120, 10)
+    each = np.stack([RNG.permutation(i) for _ in x])
+    got = jax.jit(jax.vmap(lambda x, i, u: x.at[i].add(u)))(x, each, u)
+    rows = [expected(x[k : k + 1], each[k], u[k : k + 1], np.add) for k in range(len(x))]
+    np.testing.assert_array_equal(got, np.concatenate(rows))
+
+
+def test_windows_that_overlap_wait():
+    x, u = np.zeros((16, 30), np.float32), np.ones((5, 16, 8), np.float32)
+    at = np.array([[0], [3], [3], [20], [6]], np.int32)
+    numbers = jax.lax.ScatterDimensionNumbers((1, 2), (), (1,))
+    out = jax.jit(lambda x, at, u: jax.lax.scatter_add(x, at, u, numbers))(x, at, u)
+    want = np.zeros(30)
+    for (k,) in at:
+        want[k : k + 8] += 1
+    np.testing.assert_array_equal(out, np.tile(want, (16, 1)))
+
+
+def test_several_rows_at_once_are_written():
+    x, i, u = operands(24)
+    text = text_of(jax.make_jaxpr(lambda x, i, u: x.at[:, i].add(u))(x, i, u), machine=X86_64_V4)
+    assert text.count("fadd float") == 8
