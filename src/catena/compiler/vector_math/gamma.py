@@ -37,11 +37,11 @@ def lgamma_of_double(x: Value) -> Value:
 
 
 def lgamma_of_float(x: Value) -> Value:
-    """The same of a widened float, to be rounded to one. Negative numbers, among which the function has zeros, are
-    given all the digits of a double.
+    """The same of a widened float, to be rounded to one. Among negative numbers are zeros of the function: a difference
+    there has as many digits as a float only if its terms have those of a double.
     """
     result = short_lgamma(select(x < 0.0, 1.0, x))
-    return with_poles(x, reflected(x, result, lambda _: positive_lgamma(reflection(x))))
+    return with_poles(x, reflected(x, result, lambda _: plain_lgamma(reflection(x))))
 
 
 lgamma = through_double(lgamma_of_double, floats=lgamma_of_float)
