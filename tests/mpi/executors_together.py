@@ -146,3 +146,20 @@ def test_edges_of_a_row_of_processes_receive_zeros():
         np.testing.assert_allclose(all_of(out), vectorised(program), rtol=1e-6)
     parts = local_of(jax.make_jaxpr(program)(X).eqns[0].params).program.executable.parts
     assert parts.externals and not any(isinstance(x, Callback) for x in parts.externals)  # all of them call MPI itself
+
+
+def test_sums_that_are_taken_later_are_in_types():
+    mesh = Mesh(np.array(D).reshape(N, -1), ("p", "d"), axis_types=(AxisType.Explicit,) * 2)
+    with jax.set_mesh(mesh):
+        x, w = on(BOTH, mesh), on(P("d", reduced={"p"}), mesh)
+        later = lambda x, w: jnp.dot(x, w, out_sharding=P("p", unreduced={"d"}))  # noqa: E731
+        whole = jax.shard_map(lambda a: lax.psum(a, "d"), in_specs=P("p", unreduced={"d"}), out_specs=P("p"))
+        for product in (later, jax.jit(later)):
+            u = product(x, w)
+            assert jax.typeof(u).str_short() == "float32[8@p,8]{U:d}"
+            for taken in (lambda u: jax.reshard(u, P("p")), whole):
+                for run in (taken, jax.jit(taken)):
+                    np.testing.assert_allclose(all_of(run(u + u)), 2 * X @ X)
+        gradient = jax.jit(jax.grad(lambda w, x: jnp.sum(whole(later(x, w)) ** 2)))(w, x)
+        assert jax.typeof(gradient).str_short() == "float32[8@d,8]{U:p}"
+        np.testing.assert_allclose(all_of(jax.reshard(gradient, P("d"))), X.T @ (2 * X @ X), rtol=1e-5)

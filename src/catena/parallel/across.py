@@ -15,6 +15,7 @@ from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.mesh import Mesh
 from catena.core.named_sharding import NamedSharding
+from catena.core.partition_spec import PartitionSpec
 from catena.core.parts import Parts, spans
 from catena.core.placed import (
     in_one_piece,
@@ -58,7 +59,7 @@ def mesh_of(program: Program, arrays):
     mesh = getattr(placement.layout, "mesh", None) if placement is not None else None
     closed = program.closed
     plain = type(program) is Program and not program.stacks and not closed.jaxpr.effects
-    known = all(s is None or isinstance(s, NamedSharding) and s.mesh == mesh and not s.spec.unreduced for s in layouts)
+    known = all(s is None or isinstance(s, NamedSharding) and s.mesh == mesh for s in layouts)
     extended = any(a.extended for a in (*closed.in_avals, *closed.out_avals))
     return mesh if mesh is not None and plain and known and not extended else None
 
@@ -77,7 +78,13 @@ def partitioned(closed: ClosedJaxpr, mesh: Mesh, layouts: tuple) -> dict:
     splits = [
         tuple(None if s is None else split_of(s, mesh, a.ndim) for s, a in zip(*side, strict=True)) for side in sides
     ]
-    return partition(closed, mesh, *splits).params
+    params = partition(closed, mesh, *splits).params
+    return params | {"out_specs": tuple(map(with_words_of_sums, params["out_specs"], out_layouts))}
+
+
+def with_words_of_sums(spec: PartitionSpec, layout: NamedSharding) -> PartitionSpec:
+    """How a result is split, and what its type says of sums: it is held as the sum."""
+    return spec.update(unreduced=layout.spec.unreduced, reduced=layout.spec.reduced)
 
 
 def again(program: Program, arrays) -> Callable | None:
