@@ -13,8 +13,10 @@ def while_loop(w, step: While) -> None:
     flag = w.pointer(step.flag)
     head, body, done = e.label(), e.label(), e.label()
     counter = LoopCounter(w)
+    turns = Turns(w, step.body.turns)
     e.jump(head)
     e.start(head)
+    turns.begin()
     w.loops += 1
     w.block(step.cond)
     more = e.op(f"trunc i8 {e.op(f'load i8, ptr {flag}')} to i1")
@@ -25,8 +27,10 @@ def while_loop(w, step: While) -> None:
     stop_if_failed(w, calls)
     counter.next()
     interrupts.end_of_iteration(w, step.units, None)
+    turns.take()
     e.jump(head)
     e.start(done)
+    turns.end(taken=False)
     counter.end()
 
 
@@ -34,8 +38,9 @@ def scan(w, step: Scan) -> None:
     e = w.e
     moving = [*step.slices, *step.made]
     _here(w, [*step.inputs, *step.carries, *(s.base for s in moving)])
-    counter = LoopCounter(w)
+    counter, turns = LoopCounter(w), Turns(w, step.body.turns)
     k, opened = e.begin_loop(0, step.length)
+    turns.begin()
     at = e.op(f"sub i64 {step.length - 1}, {k}") if step.reverse else k
     counter.set(at)
     for s in moving:
@@ -46,8 +51,52 @@ def scan(w, step: Scan) -> None:
     _iteration(w, step)
     stop_if_failed(w, calls)
     interrupts.end_of_iteration(w, step.units, step.length)
+    turns.take()
     e.end_loop(opened)
+    turns.end(taken=True)
     counter.end()
+
+
+class Turns:
+    """The memory of carries that change places with what is beside them, after each iteration of a loop."""
+
+    def __init__(self, w, pairs: list[tuple[Buffer, Buffer]]):
+        self.w, self.pairs = w, pairs
+        self.before = [(w.pointer(x), w.pointer(y)) for x, y in pairs]
+        self.now = [(w.e.name(), w.e.name()) for _ in pairs]
+        self.entered_from, self.at = w.e.block, 0
+
+    def begin(self) -> None:
+        """Leaves room for where the memory is in this iteration, at the head of the loop."""
+        self.at = len(self.w.e.lines)
+        self.w.e.lines += [""] * len(self.pairs)
+        self._place(self.now)
+
+    def take(self) -> None:
+        """An iteration ends here: what was made in it is the carry."""
+        e = self.w.e
+        for k, ((x, y), (x0, y0)) in enumerate(zip(self.now, self.before)):
+            phis = ((x, x0, y), (y, y0, x))
+            e.lines[self.at + k] = "\n".join(
+                f"  {p} = phi ptr [ {first}, %{self.entered_from} ], [ {then}, %{e.block} ]" for p, first, then in phis
+            )
+
+    def end(self, taken: bool) -> None:
+        """Moves carries to where they were first; whether the turn of the last iteration is yet to be `taken`."""
+        e = self.w.e
+        for (x, y), (first, _), (carry, _) in zip(self.now, self.before, self.pairs):
+            last, away, done = y if taken else x, e.label(), e.label()
+            e.branch(e.op(f"icmp eq ptr {last}, {first}"), done, away)
+            e.start(away)
+            self.w.copy_bytes(first, last, carry.bytes)
+            e.jump(done)
+            e.start(done)
+        self._place(self.before)
+
+    def _place(self, where: list[tuple[str, str]]) -> None:
+        for pair, pointers in zip(self.pairs, where):
+            for buffer, pointer in zip(pair, pointers):
+                self.w.place(buffer, pointer)
 
 
 def _here(w, buffers: list[Buffer]) -> None:

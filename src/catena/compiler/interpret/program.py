@@ -125,6 +125,9 @@ def _iteration(memory: Memory, step: steps.While | steps.Scan) -> None:
     """One iteration of a loop; stacks that it makes and nobody can see after it are freed at its end."""
     known = set(memory.stacks)
     _block(memory, step.body)
+    for carry, other in step.body.turns:
+        memory[carry][:] = memory[other][: carry.bytes]
+        memory.forget(other)
     if step.frees_stacks:
         for handle in set(memory.stacks) - known:
             del memory.stacks[handle]

@@ -2,7 +2,8 @@
 
 A loop's carries live in the memory of its results, small ones in slots on the stack, which LLVM promotes to registers;
 small constants of the loop are copied into such slots too. The body computes each new carry in place where the old one
-is dead by then, else beside it and copies at the end of the iteration. Slices of `scan` are parts of the whole arrays.
+is dead by then, else beside it: small ones are copied at the end of the iteration, large ones change places with what
+was there. Slices of `scan` are parts of the whole arrays.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from catena.compiler.graph.graph import Region, Value
 from catena.compiler.plan.fuse import control_regions
 from catena.compiler.plan.memory import SLOT_BYTES
 from catena.compiler.plan.planner import Frame, Outside, Planner
-from catena.compiler.plan.program import SLICE, SLOT, Branch, Buffer, Scan, While
+from catena.compiler.plan.program import SLICE, SLOT, Block, Branch, Buffer, Scan, While
 
 UNKNOWN_TRIPS = 8  # of a loop that ends when its condition says so
 
@@ -29,9 +30,10 @@ def while_loop(p: Planner, frame: Frame, i: int, node: Value) -> None:
     flag = Buffer(SLOT, 1)
     cond, body = frame.fused.steps[i].bodies
     before, p.depth = p.costs.units, p.depth + 1
-    test = p.block(cond, consts[:nc] + carries, [flag])
     outside = _outside(p, frame, n.body, operands[nc:], UNKNOWN_TRIPS)
     iteration = p.block(body, consts[nc:] + carries, list(carries), _carried(len(carries), nb), outside=outside)
+    test = p.block(cond, consts[:nc] + carries, [flag])  # its temporaries are not where something lies all the time
+    _free_turns(p, iteration)
     p.depth -= 1
     units = p.costs.units - before
     inputs = consts + outside.made
@@ -56,6 +58,7 @@ def scan(p: Planner, frame: Frame, i: int, node: Value) -> None:
         outside = _outside(p, frame, n.body, consts, length)
         before, p.depth, costs.trips = costs.units, p.depth + 1, costs.trips * length
         iteration = p.block(body, inputs + carries + slices, carries + made, _carried(nc, nk), outside=outside)
+        _free_turns(p, iteration)
         p.depth, costs.trips = p.depth - 1, costs.trips // length
         units = costs.units - before
         costs.units += (length - 1) * units
@@ -108,6 +111,12 @@ def _finish_carries(p: Planner, frame: Frame, results: list[Value], carries: lis
     """Moves carries out of their slots, to results that must lie elsewhere."""
     for out, buffer in zip(results, carries):
         p.copy(frame, frame.blocks[out.number], buffer, out.nbytes)
+
+
+def _free_turns(p: Planner, body: Block) -> None:
+    """Gives back the memory beside the carries, when nothing more of the loop is planned."""
+    for _, other in body.turns:
+        p.free(other)
 
 
 def _close(p: Planner, frame: Frame, x: Value) -> Buffer:

@@ -121,7 +121,7 @@ class Planner:
             frame.last_use.update(dict.fromkeys(step.reads, i))
         if donated:
             self._reuse(frame, donated, inputs, dests)
-        copies = self._destinations(frame, dests, carried or {})
+        copies, turns = self._destinations(frame, dests, carried or {})
         for i, step in enumerate(fused.steps):
             before = len(frame.steps)
             self._step(frame, i, step)
@@ -132,26 +132,32 @@ class Planner:
         for r, buffer in frame.blocks.items():
             if r not in frame.protected and r not in frame.targets:  # those are whoever's who runs the region
                 self.free(buffer)
-        return Block(frame.steps, fused.region.values)
+        return Block(frame.steps, fused.region.values, turns)
 
-    def _destinations(self, frame: Frame, dests: list[Buffer], carried: dict[int, int]) -> list[int]:
-        """Chooses which outputs are computed in place; returns the others, to be copied in the end."""
+    def _destinations(self, frame: Frame, dests: list[Buffer], carried: dict[int, int]) -> tuple[list[int], list]:
+        """Chooses which outputs are computed in place; returns the others, to be copied in the end, and the turns that
+        large carries take with memory beside them (`Block.turns`), which is free again when the loop is planned.
+        """
         region, end = frame.fused.region, len(frame.fused.steps)
         made = {w: i for i, step in enumerate(frame.fused.steps) for w in step.writes}
         for out in region.outputs:
             r = frame.fused.root(out)
             if r not in made:
                 frame.last_use[r] = end
-        copies = []
+        copies, turns = [], []
         for k, out in enumerate(region.outputs):
             r = frame.fused.root(out)
             if r in made and r not in frame.targets and self._may_write(frame, made[r], r, carried.get(k)):
                 frame.targets[r] = dests[k]
                 frame.last_use[r] = end
+            elif r in made and r not in frame.targets and k in carried and out.nbytes > SLOT_BYTES:
+                frame.targets[r] = self.allocate(out.nbytes)
+                turns.append((dests[k], frame.targets[r]))
+                frame.last_use[r] = end
             elif not (k in carried and r == region.inputs[carried[k]].number):
                 copies.append(k)
                 frame.last_use[r] = end
-        return copies
+        return copies, turns
 
     def _reuse(self, frame: Frame, donated: Sequence[int], inputs: list[Buffer], dests: list[Buffer]) -> None:
         """Chooses outputs that are computed in the memory of donated inputs, and makes that their destination."""

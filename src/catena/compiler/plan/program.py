@@ -69,10 +69,13 @@ class Buffer:
 
 @dataclass
 class Block:
-    """Steps in order, and the values that their loop nests name by number."""
+    """Steps in order, and the values that their loop nests name by number. Of a loop's body, `turns` are carries and
+    the memory beside each in which it makes their next values: these two change places after each iteration.
+    """
 
     steps: list[Step]
     values: list
+    turns: list[tuple[Buffer, Buffer]] = field(default_factory=list)
 
 
 @dataclass
@@ -531,8 +534,19 @@ class While(Step):
     def writes(self):
         return [*self.carries, self.flag]
 
+    def scratch(self):
+        return [other for _, other in self.body.turns]
+
     def blocks(self):
         return [self.cond, self.body]
+
+    def detail(self):
+        return turns(self.body).removeprefix("; ")
+
+
+def turns(body: Block) -> str:
+    """What a line of the printed program says of carries that change places with other memory."""
+    return "".join(f"; {carry} and {other} change places" for carry, other in body.turns)
 
 
 @dataclass(eq=False)
@@ -556,11 +570,14 @@ class Scan(Step):
     def writes(self):
         return [*self.carries, *(s.owner() for s in self.made)]
 
+    def scratch(self):
+        return [other for _, other in self.body.turns]
+
     def blocks(self):
         return [self.body]
 
     def detail(self):
-        return f"{self.length} iterations{', from the last to the first' * self.reverse}"
+        return f"{self.length} iterations{', from the last to the first' * self.reverse}{turns(self.body)}"
 
 
 @dataclass(eq=False)
