@@ -130,7 +130,7 @@ def from_processes(sharding, local_data, global_shape):
         shapes = [global_shape] * len(leaves)
     else:
         shapes = tree_flatten(global_shape, is_leaf=is_shape)[0]
-    arrays = [from_process(s, as_array(x), shape) for s, x, shape in zip(shardings, leaves, shapes, strict=True)]
+    arrays = [from_process(s, x, shape) for s, x, shape in zip(shardings, leaves, shapes, strict=True)]
     return tree_unflatten(tree, arrays)
 
 
@@ -140,10 +140,8 @@ def from_process(sharding: Sharding, data, global_shape: tuple | None) -> Array:
     """
     check_sharding(sharding)
     data = as_array(data)
-    if sharding.is_fully_addressable:
+    if is_all_here(sharding, job.index):
         return device_put(data, sharding)
-    if not sharding.has_addressable_devices:
-        raise ValueError(f"process {job.index} has data for an array and no device of {sharding}")
     asked = None if global_shape is None else checked_shape(global_shape)
     shape, places = places_in_part(sharding, data.shape, asked, job.index)
     placement = placement_of(sharding)
@@ -152,6 +150,18 @@ def from_process(sharding: Sharding, data, global_shape: tuple | None) -> Array:
     if not spans(placement):  # all of it, and copies in other processes
         return place(typed_array(next(iter(parts.values())), aval), placement)
     return typed_parts(Parts(aval, placement, parts))
+
+
+@functools.lru_cache(1024)
+def is_all_here(sharding: Sharding, process: int) -> bool:
+    """Whether a process has all devices of a sharding.
+
+    Raises:
+      ValueError: it has none.
+    """
+    if not sharding.has_addressable_devices:
+        raise ValueError(f"process {process} has data for an array and no device of {sharding}")
+    return sharding.is_fully_addressable
 
 
 @functools.lru_cache(1024)
