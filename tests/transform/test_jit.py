@@ -356,6 +356,14 @@ def test_unused_arguments_are_not_read():
         jax.jit(lambda a, b: a + 1, keep_unused=True)(1.0, x)
 
 
+def test_deleted_arguments_that_are_not_read_still_have_shapes():
+    f = jax.jit(lambda a, b: a + b.shape[0])
+    for count in (3, 3, 5, 5):
+        x = jnp.ones(count)
+        x.delete()
+        close(f(1.0, x), 1 + count)
+
+
 def test_inline():
     inner = jax.jit(lambda y: jnp.sin(y) * 2, inline=True)
     text = str(jax.make_jaxpr(lambda x: inner(x) + 1)(1.0))

@@ -115,8 +115,8 @@ class JitFunction(Face, Generic[P, R]):
                     return run_fast(found, args)
             if self._splits:  # the same for trees of values, and static arguments
                 try:
-                    key, leaves, arrays = self._hot_key(args, kwargs)
-                    found = self._fast.get(key)
+                    key, avals, leaves, arrays = self._hot_key(args, kwargs)
+                    found = self._cache.how(key, avals)
                 except Exception:  # no value of the language, or no key: the long way says which, if any
                     found = None
                 if found is not None:
@@ -128,8 +128,10 @@ class JitFunction(Face, Generic[P, R]):
             shorten(error)
             raise
 
-    def _hot_key(self, args, kwargs) -> tuple[tuple, list, list]:
-        """What a call is known by, the leaves of its arguments, and these as Arrays for the time of the call."""
+    def _hot_key(self, args, kwargs) -> tuple[tuple, list, list, list]:
+        """What a call is known by beside the types of its leaves, these types, the leaves, and these as Arrays for the
+        time of the call.
+        """
         statics: Any = ()
         if not self._plain:
             nums, names = self._static_nums, self._static_names
@@ -140,7 +142,7 @@ class JitFunction(Face, Generic[P, R]):
                 kwargs = {k: x for k, x in kwargs.items() if k not in names}
             statics = tuple(statics)
         tree, leaves, arrays, avals = self._cache.arrays_of((args, kwargs) if kwargs else args, readable_arrays)
-        return (context.global_key, context.local_key, tree, len(kwargs), statics, *avals), leaves, arrays
+        return (context.global_key, context.local_key, tree, len(kwargs), statics), avals, leaves, arrays
 
     def _call(self, args, kwargs):
         if context.disable_jit:
@@ -372,10 +374,12 @@ def known_by(jitted: JitFunction, args, kwargs, leaves, call: TracedCall) -> tup
     if call.outer or not jitted._splits or looks_at_results() or context.debug_key_reuse is True:
         return None
     try:
-        key, *_ = jitted._hot_key(args, kwargs)
+        key, avals, *_ = jitted._hot_key(args, kwargs)
     except Exception:  # the hot path would not find it either
         return None
-    keys, typed = [key], WITH_TYPES.issuperset(map(type, leaves))
+    if None in avals:  # deleted arrays, which are of no type there
+        return None
+    keys, typed = [(*key, *avals)], WITH_TYPES.issuperset(map(type, leaves))
     arrays = [x if isinstance(x, (Array, Cell)) else known_array(x) for x in leaves]
     placed = context.default_placement is not None or any(x._placement is not None for x in arrays)
     if jitted._plain and not kwargs and WITH_TYPES.issuperset(map(type, args)):

@@ -21,11 +21,12 @@ class CallCache:
     what was seen before, ``trees``, of which structures the arguments were, latest first.
     """
 
-    __slots__ = ("entries", "fast", "trees", "__weakref__")
+    __slots__ = ("entries", "fast", "latest", "trees", "__weakref__")
 
     def __init__(self):
         self.entries: dict = {}
         self.fast: dict = {}
+        self.latest: dict = {}  # of `fast`, by all but the types of the leaves: these types, and how to run
         self.trees: list = []
         all_caches.add(self)
 
@@ -33,6 +34,7 @@ class CallCache:
         """Forget all entries."""
         self.entries.clear()
         self.fast.clear()
+        self.latest.clear()
         self.trees.clear()
 
     def arrays_of(self, tree, reader: Callable) -> tuple[PyTreeDef, list, list, list]:
@@ -54,6 +56,16 @@ class CallCache:
         treedef = flatten_into(tree, leaves)
         arrays = reader(leaves)
         return treedef, leaves, arrays, [x._aval for x in arrays]
+
+    def how(self, key: tuple, avals: list) -> tuple | None:
+        """How to run a call that was seen before. To compare types with the latest takes less than to hash them."""
+        latest = self.latest.get(key)
+        if latest is not None and latest[0] == avals:
+            return latest[1]
+        found = self.fast.get((*key, *avals))
+        if found is not None:
+            self.latest[key] = avals, found
+        return found
 
     def expect(self, treedef: PyTreeDef, types: list | None):
         """Arguments may be of this structure again, with Arrays of these types at the leaves, or with anything. Flat
