@@ -261,3 +261,19 @@ def test_gradients_of_recurrent_networks(x64):
         check(jax.vmap(jax.grad(loss), (None, 0)), params, jnp.stack([xs, 2 * xs]), rtol=1e-11 if x64 else 1e-3)
         second = jax.grad(lambda p, xs: sum((g * g).sum() for g in jax.grad(loss)(p, xs)))
         check(second, params, xs, rtol=1e-10 if x64 else 1e-3)
+
+
+def test_a_loop_that_does_not_change_runs_before_the_loop_around_it():
+    w = np.random.default_rng(0).standard_normal((12, 12), np.float32) / 10
+    inner = lambda w: lax.scan(lambda c, r: (jnp.sin(c @ w), c + r), w, w)
+
+    def f(x, w):
+        return lax.fori_loop(0, 7, lambda i, x: jnp.tanh(x + inner(w)[0] + inner(w)[1].sum(0)), x)
+
+    found = w
+    for _ in range(7):
+        found = jnp.tanh(found + inner(w)[0] + inner(w)[1].sum(0))
+    np.testing.assert_allclose(jax.jit(f)(w, w), found, rtol=1e-5, atol=1e-6)
+    lines = jax.jit(f).lower(w, w).compile().as_text("program").splitlines()
+    scans = [line for line in lines if "scan" in line]
+    assert scans and not [line for line in scans if line.startswith("    ")], "\n".join(lines)

@@ -85,6 +85,14 @@ def _has_body(v) -> bool:
     return v.form == "scatter" and v.params.body is not None
 
 
+def _is_pure_loop(v) -> bool:
+    """Whether a value is a loop of known length that does nothing but compute."""
+    if v.form != "scan" or v.params.body.effects:
+        return False
+    inside = [x for x in v.params.body.live() if x.form not in ("input", "constant", "iota", "output")]
+    return all((FORMS[x.form].pure and not _has_body(x)) or _is_pure_loop(x) for x in inside)
+
+
 def _to_input(v):
     """The same value, given from outside."""
     v.form, v.args, v.params = "input", (), Input()
@@ -96,10 +104,12 @@ class Outside:
 
     def __init__(self, b, body, consts: list):
         self.b, self.made = b, {v.number: x for v, x in zip(body.inputs, consts)}
+        self.loops: dict[int, list] = {}  # results of loops, outside
         self.fixed = set(self.made)
         for v in body.live():
-            pure = FORMS[v.form].pure and not _has_body(v)
+            pure = (FORMS[v.form].pure and not _has_body(v)) or _is_pure_loop(v)
             copied = v.form in ("constant", "iota") or (pure and v.args)
+            copied = copied or v.form == "output"
             if copied and all(a.number in self.fixed for a in v.args):
                 self.fixed.add(v.number)
 
@@ -111,13 +121,24 @@ class Outside:
             missing = [a for a in x.args if a.number not in self.made]
             ask.extend(missing)
             if not missing:
-                self.made.setdefault(ask.pop().number, self._copied(x))
+                self.made.setdefault(ask.pop().number, x if x.form == "scan" else self._copied(x))
         return self.made[v.number]
 
     def _copied(self, x):
         if x.form == "constant":
             return self.b.constant(x.params.array)
+        if x.form == "output":
+            return self._results_of(x.args[0])[x.params.index]
         return self.b.value(x.form, x.shape, x.dtype, [self.made[a.number] for a in x.args], x.params)
+
+    def _results_of(self, node) -> list:
+        """The results of a loop that runs outside, too: once, whichever of them are asked for."""
+        if node.number not in self.loops:
+            outs = [(x.shape, x.dtype) for x in node.results]
+            self.loops[node.number] = self.b.multi(
+                node.form, [self.made[a.number] for a in node.args], outs, node.params
+            )
+        return self.loops[node.number]
 
 
 class Scan:
