@@ -169,6 +169,16 @@ GRADIENTS = [
 ]
 
 EXPLAINED = [
+    (
+        r"log_softmax\(x.astype\('uint8'\), axis=0\)$",
+        r"\| returns float32\[3, 4\] \[-inf",
+        "JAX subtracts in the narrow integers",
+    ),
+    (
+        r"standardize\(x(.astype\('bfloat16'\))?, mean=y\)$",
+        r"(?s)^returns float32\[3, 4\] .*\| returns float32\[3, 4\] ",
+        "the variance is that of distances from the mean that is given; JAX's that of the squares less that mean's",
+    ),
     (r"log1mexp\(few.astype\('complex64'\)", "", "a branch cut: the sign of an imaginary part that is zero"),
     (r"jit nn.dot_product_attention\(q.astype\('float16'\)", "precision", "JAX has no such product on a CPU"),
     (r"one_hot\(i.astype\('u?int(8|32)'\), 300\)", "", "JAX numbers the classes in the narrow integers"),
