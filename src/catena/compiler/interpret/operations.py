@@ -221,6 +221,7 @@ _FLOAT: dict[str, Callable] = {
     "erf_inv": _double(lambda x: special.erfinv(x)),
     "lgamma": _double(lambda x: special.gammaln(x)),
     "digamma": _double(lambda x: special.psi(x)),
+    "entr": _double(lambda x: special.entr(x)),
     "bessel_i0e": _double(lambda x: special.i0e(x)),
     "bessel_i1e": _double(lambda x: special.i1e(x)),
     **{name: _algorithm(function) for name, function in algorithms.ALGORITHMS.items()},
