@@ -236,6 +236,11 @@ EXPLAINED = [  # but for what `judge.py` explains
     (r"\b(i0|i1|spence)\(e\)$", VALUES, "limits at infinity, where JAX and SciPy have NaN"),
     (r"\b(beta|betaln)\(f, e\)$", VALUES, "limits of two infinities; SciPy's of subnormal numbers is beyond float32"),
     (r"kl_div\(a.astype", VALUES, "terms of bfloat16 that cancel: ours are nearer to SciPy's"),
+    (
+        r"wofz\(1e5 \* zw\)$",
+        r"(?s)^returns complex64.*\| returns complex64.*nan",
+        "infinities below the axis, whose signs are those of the argument as it is rounded; JAX has NaN",
+    ),
     (r"comb\(f, e\)$", VALUES, "NaN wins over zero, which JAX and SciPy have for one of NaN"),
     (r"poch\(f, e\)$", VALUES, "NaN wins over the power of zero; subnormal numbers"),
     (r"zeta\(f, e\)$", VALUES, "NaN wins over the pole; 0 where the sum underflows, where JAX and SciPy have NaN"),
