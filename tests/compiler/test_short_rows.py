@@ -5,6 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena import lax
 from catena.compiler.machine import X86_64_V4
 from catena.compiler.native.compile import text_of
 
@@ -59,6 +60,16 @@ def test_arguments_that_are_given_up_and_rows_that_threads_share():
     np.testing.assert_array_equal(jax.jit(f)(x, W[:7]), x * W[:7])
     np.testing.assert_array_equal(jax.jit(f, donate_argnums=0)(jnp.asarray(x), W[:7]), x * W[:7])
     np.testing.assert_array_equal(jax.jit(lambda x: jnp.max(x, 1))(x), x.max(1))
+
+
+def test_short_rows_stay_the_innermost_loop():
+    """Where the outermost loop is short, a longer one changes places with it, so that threads can share it."""
+    x, steps = np.random.default_rng(2).standard_normal((2, 14, 40_000), np.float32), np.arange(14, dtype=np.float32)
+    turned = jax.jit(lambda x: x.transpose(0, 2, 1) + steps)(x)
+    np.testing.assert_array_equal(turned, x.transpose(0, 2, 1) + steps)
+    filters, image = np.ones((28, 14, 14, 21), np.float32), np.ones((14, 14, 28, 35), np.float32)
+    f = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "VALID", batch_group_count=2)
+    np.testing.assert_array_equal(jax.jit(f)(image, filters), np.full((7, 28, 15, 15), 14.0 * 14 * 21))
 
 
 def test_how_short_rows_are_written():
