@@ -32,6 +32,7 @@ EXPLAINED = [
 # What is to be known of a library's tests besides.
 NOTES = {
     "dm-pix": "5 files import TensorFlow, which neither environment has",
+    "flashbax": "what fails on both asks for `jax.tree_map`, which has gone from JAX",
     "gymnax": "what fails on both is `test_visualizer.py`",
     "jraph": "what fails on both asks for `jax.lib` and `flax.optim`, which have gone, or reads absl's flags unparsed",
     "quadax": "7 files import `problems.py`, which its source distribution does not have",
