@@ -123,6 +123,7 @@ def test_dump_writes_every_stage(folder, tmp_path):
         "nests",
         "opt.ll",
         "place",
+        "replace",
         "s",
         "stitch",
         "turn",

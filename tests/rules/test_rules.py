@@ -154,6 +154,7 @@ ELSEWHERE = {
     "parallel/test_types.py": "reshard sharding_constraint",
     "lax/test_collectives.py": "all_gather all_to_all axis_index pmax pmin ppermute psum reduce_scatter",
     "parallel/test_executors.py": "communicate",
+    "parallel/test_terms.py": "pcast",
     "parallel/test_shard_map.py": "all_gather_invariant pbroadcast psum_invariant pvary ragged_all_to_all shard_map",
     "transform/test_custom_derivatives.py": "custom_jvp_call custom_vjp_call custom_vjp_linear custom_vjp_forward linear_call",
     "lax/test_callbacks.py": "debug_callback io_callback pure_callback",

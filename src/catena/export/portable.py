@@ -13,6 +13,7 @@ from catena.core.jaxpr import ClosedJaxpr, Literal, subjaxprs
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.export.callees import CALLEES
+from catena.lax import selection
 from catena.transform.discharge import pure
 from catena.transform.memo import memoised
 
@@ -25,7 +26,8 @@ INLINED = {
     **dict.fromkeys("composite compute_on fused_call xla_metadata_call call_exported".split(), "jaxpr"),
 }
 DROPPED = {"dce_sink", "control_dep"}  # words to a compiler
-FORGOTTEN = {"sharding_constraint"}  # whoever calls the program has other devices
+FORGOTTEN = {"device_put", "sharding_constraint"}  # whoever calls the program has other devices
+COMPOSED = {"select_and_scatter": selection.compose}  # whose parameters are more than a file can hold
 CALLBACKS = {"pure_callback", "io_callback", "debug_callback", "buffer_callback"}
 KEPT = {"jit": ("name", "jaxpr"), "remat2": ("jaxpr", "prevent_cse", "differentiated")}  # of parameters
 ADDED = {"remat2": {"policy": None}}  # whoever differentiates chose what to keep already
@@ -74,6 +76,8 @@ def apply(eqn, values: list) -> list:
         return []
     if primitive.name in FORGOTTEN:
         return values
+    if primitive.name in COMPOSED:
+        return [COMPOSED[primitive.name](*values, **params)]
     check_own(primitive)
     if primitive.name not in CALLEES and any(True for _ in subjaxprs(params)):
         raise NotImplementedError(f"a function with {primitive.name!r} in it cannot be exported")

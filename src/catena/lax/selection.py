@@ -60,7 +60,7 @@ def _better(select: Jaxpr, consts: tuple, dtype) -> ClosedJaxpr:
     return trace_to_closed_jaxpr(choose, avals, DebugInfo("select_and_scatter", "select"))[0]
 
 
-def _compose(
+def compose(
     operand,
     source,
     init_value,
@@ -102,17 +102,17 @@ def _compose(
 def _evaluate(*args, **params):
     arrays = [as_array(x) for x in args]
     abstract_eval(select_and_scatter_p, tuple([x.aval for x in arrays]), params)  # raises what is to be raised
-    return _compose(*arrays, **params)
+    return compose(*arrays, **params)
 
 
 def _batch(axis, args, dims, **params):
-    (out,), (dim,) = batch_flat(lambda *xs: [_compose(*xs, **params)], axis, args, dims)
+    (out,), (dim,) = batch_flat(lambda *xs: [compose(*xs, **params)], axis, args, dims)
     return out, dim
 
 
 @lru_cache(64)
 def _program(avals: tuple, params: tuple) -> ClosedJaxpr:
-    body = functools.partial(_compose, **dict(params))
+    body = functools.partial(compose, **dict(params))
     return trace_to_closed_jaxpr(lambda *xs: [body(*xs)], avals, DebugInfo("select_and_scatter", "compose"))[0]
 
 
