@@ -60,3 +60,11 @@ def test_several_rows_at_once_are_written():
     x, i, u = operands(24)
     text = text_of(jax.make_jaxpr(lambda x, i, u: x.at[:, i].add(u))(x, i, u), machine=X86_64_V4)
     assert text.count("fadd float") == 8
+
+
+def test_few_long_rows_are_left_to_threads():
+    x, u = np.zeros((8, 4), np.float32), np.ones((8, 40_000), np.float32)
+    i = np.zeros(40_000, np.int32)
+    program = jax.jit(lambda x, i, u: x.at[:, i].add(u)).lower(x, i, u).compile()
+    assert "at once" not in program.as_text("nests")
+    np.testing.assert_array_equal(program(x, i, u), np.float32([[40_000, 0, 0, 0]] * 8))

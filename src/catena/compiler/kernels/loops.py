@@ -289,6 +289,7 @@ def _tiles(nest: Nest, d: int | None) -> bool:
 
 AT_ONCE, FEWER_AT_ONCE, LONG_BODY = 8, 4, 8  # rows; and the statements from which on they are fewer
 MOST_AT_ONCE = 128  # elements
+SHARED_FROM, FOR_THREADS = 1 << 17, 8  # iterations from which threads share rows; and the times that are left to them
 
 
 def _interleave(nest: Nest) -> None:
@@ -299,7 +300,9 @@ def _interleave(nest: Nest) -> None:
     moving = [s for s in nest.stmts if s.op == "affine" and free and affine.coefficient(s.attr, free[-1])]
     if not free or nest.order[-1] in nest.independent or moving or nest.is_checked or len(nest.stmts) > TILED:
         return
-    count = next((k for k in range(AT_ONCE, 1, -1) if nest.extents[free[-1]] % k == 0), 1)
+    rows = nest.extents[free[-1]]
+    most = AT_ONCE if nest.trips < SHARED_FROM else min(AT_ONCE, rows // FOR_THREADS)
+    count = next((k for k in range(most, 1, -1) if rows % k == 0), 1)
     if count > 1:
         nest.together = Together(free[-1], count, "apart")
 
