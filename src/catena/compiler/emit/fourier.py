@@ -62,9 +62,9 @@ class Writer:
         if s.rows[1]:
             self._exchange(e, s, 1, y, place, count, s.n)
 
-    def rows(self, e: Emitter, s: Sweep, half: Half | None, x: str, y: str, scratch: str, tables: list[str]) -> None:
+    def rows(self, e: Emitter, s: Sweep, p: Transforms, x: str, y: str, scratch: str, tables: list[str]) -> None:
         """Writes the calls for so many rows as there are lanes, whose half spectra are made while they stand there."""
-        sizes = (s.n, s.n) if half is None else (s.n, s.n + 1) if half.to_spectrum else (s.n + 1, s.n)
+        half, sizes = p.half, p.sizes
         spares = self._spares(e, max(sizes), scratch)
         if half is not None and not half.to_spectrum:
             self._exchange(e, s, 0, x, spares[0], s.lanes, sizes[0])
@@ -206,7 +206,7 @@ class _Rows:
         def body(e: Emitter, p: list[str], scratch: list[str], tables: list[str], item: str) -> None:
             first, count = v.share(e, s, item)
             x, y = (v.at(e, q, e.op(f"mul i64 {first}, {size}")) for q, size in zip(p, self.sizes))
-            v.rows(e, replace(s, lanes=count), self.half, x, y, scratch[0], tables)
+            v.rows(e, replace(s, lanes=count), self.plan, x, y, scratch[0], tables)
 
         self._over(source, target, *self.plan.short_items, v.tables(s), body)
 

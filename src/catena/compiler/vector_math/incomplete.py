@@ -121,17 +121,17 @@ def _stirling_rest(m, a):
     return t * rest
 
 
-def _excess(m, x, ratio):
+def _excess(m, x, ratio, log, last: int = 21):
     """x - log(1 + x) for ``ratio`` = 1 + x, to all its digits where x is small: with s = x / (2 + x), the
-    logarithm is 2 atanh(s).
+    logarithm is 2 atanh(s), a series whose terms go to the power ``last``.
     """
     near = m.abs(x) < 0.25
     e = m.where(near, x, 0.0)
     s = e / (2.0 + e)
-    square, series = s * s, m.like(s, 1 / 21)
-    for k in range(19, 1, -2):
+    square, series = s * s, m.like(s, 1 / last)
+    for k in range(last - 2, 1, -2):
         series = series * square + 1 / k
-    return m.where(near, s * (e - 2.0 * square * series), x - m.log(m.where(near, 1.0, ratio)))
+    return m.where(near, s * (e - 2.0 * square * series), x - log(m.where(near, 1.0, ratio)))
 
 
 def _density(m, a, x):
@@ -142,7 +142,7 @@ def _density(m, a, x):
 def _log_density(m, a, x):
     large = a >= LARGE_SHAPE
     b = m.where(large, a, LARGE_SHAPE)
-    excess = b * _excess(m, (x - b) / b, x / b)
+    excess = b * _excess(m, (x - b) / b, x / b, m.log)
     by_stirling = -excess - 0.5 * m.log(6.283185307179586 * b) - _stirling_rest(m, b)
     small = m.where(large, 1.0, a)
     return m.where(large, by_stirling, small * m.log(x) - x - m.lgamma(small + 1.0))
@@ -156,13 +156,7 @@ def _log_density_in_single(m, a, x):
 
     def by_stirling():
         b = m.where(large, a, LARGE_SHAPE)
-        e, ratio = (x - b) / b, x / b
-        near = m.abs(e) < 0.25
-        s = m.where(near, e / (2.0 + e), 0.0)
-        square, series = s * s, m.like(s, 1 / 11)
-        for k in range(9, 1, -2):
-            series = series * square + 1 / k
-        excess = m.where(near, s * (e - 2.0 * square * series), e - m.short_log(m.where(near, 1.0, ratio)))
+        excess = _excess(m, (x - b) / b, x / b, m.short_log, 11)
         t = 1.0 / b
         rest = t * (1 / 12 - t * t * (1 / 360 - t * t * (1 / 1260 - t * t * (1 / 1680))))
         return -(b * excess) - 0.5 * m.short_log(6.283185307179586 * b) - rest
@@ -409,7 +403,7 @@ def _beta_distance(m, p, q, x, y):
     total = p + q
     product, rounded = total * x, p - (total - q)
     away = (product - p) + (m.product_error(total, x, product) + rounded * x)
-    return away, p * _excess(m, away / p, product / p) + q * _excess(m, -(away / q), total * y / q)
+    return away, p * _excess(m, away / p, product / p, m.log) + q * _excess(m, -(away / q), total * y / q, m.log)
 
 
 HUGE_BETA = 1e11  # two parameters as large need more steps than there are, and are nearly a normal distribution
