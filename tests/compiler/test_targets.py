@@ -27,7 +27,7 @@ def script(text: str, **variables: str) -> str:
     return done.stdout
 
 
-ASSEMBLED = "transcendental bfloat16 float16 extremes softmax sort_rows top_k dot_epilogue lstm_gradient random".split()
+ASSEMBLED = "transcendental bfloat16 float16 float16_apart extremes softmax sort_rows top_k dot_epilogue lstm_gradient random".split()
 
 
 def test_programs_for_other_machines():

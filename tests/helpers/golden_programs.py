@@ -55,6 +55,7 @@ add("complex", "c64[40,50] c64[50]", lambda x, y: jnp.exp(x) * y / (x + 1j) + jn
 add("complex_f64", "c128[400]", lambda x: jnp.sqrt(x) + jnp.log(x) + jnp.tanh(x) + x**2.5)
 add("bfloat16", "bf16[64,128] bf16[128]", lambda x, y: jnp.tanh(x) * y + jnp.sum(x, axis=1, keepdims=True))
 add("float16", "f16[1000] f32[1000]", lambda x, y: (jnp.exp(x) + y.astype(jnp.float16), jnp.max(x)))
+add("float16_apart", "f16[100]", lambda x: [x[i : i + 24 : 3].astype(jnp.float32) for i in range(0, 75, 3)])
 add("int4", "i4[200] i4[200]", lambda x, y: (x + y) * x)
 add("integers", "i32[4000] i32[4000]", lambda x, y: (x // y, x % y, x**3, lax.clz(x), lax.population_count(y), x >> 3))
 add("integers_8", "i8[4000] u8[4000]", lambda x, y: (x * x + 1, y // 3, jnp.abs(x), x.astype(jnp.int32) + y))

@@ -81,12 +81,17 @@ define void @free_arena() {
 """
 
 
+# On which LLVM 20 to 22 abort where they do not optimise: selects of vectors, and one shuffle after another of eight
+# elements of 16 bits, for processors with AVX2 and no more.
+ABORTING = (" select <", " shufflevector <8 x half>", " shufflevector <8 x bfloat>", " shufflevector <8 x i16>")
+
+
 def _effort(w: ProgramWriter, body: list[str]) -> str:
     """Programs without loops run each line once. Where they are nothing but calls, optimisation finds nothing; where
     they are long, LLVM is superlinear in them: 500 calls take it 0.9 s, or 0.04 s without optimisation. The loop nests
     are functions of their own and keep their optimisation.
     """
-    vectors = any(" select <" in line for line in body)  # LLVM 20's fast selection aborts on selects of vectors
+    vectors = any(aborting in line for line in body for aborting in ABORTING)
     plain = not w.loops and (len(body) > LONG or not w.loops_here) and not vectors
     return " optnone noinline" if plain else ""
 
