@@ -18,6 +18,7 @@ class Emitter:
         self.codes: dict[str, tuple] = {}  # widened floats -> their dtype's name, what they were in memory
         self.needs: dict[str, str] = {}  # helper functions: name -> declaration or definition
         self.count = 0
+        self._nowhere: dict[int, str] = {}  # slots for accesses with a false mask, by their bytes
         self.block = "entry"
         self.ask: str | None = None  # the address of the table by which long work asks whether to go on
         self.contract = False  # whether a product may be rounded together with the sum that it goes into
@@ -234,11 +235,11 @@ class Emitter:
             f"<{width} x i1> {mask})"
         )
 
-    def nowhere(self) -> str:
-        """A stack slot that accesses with a false mask go to."""
-        if not hasattr(self, "_nowhere"):
-            self._nowhere = self.slot("[16 x i8]", 16)
-        return self._nowhere
+    def nowhere(self, size: int = 16) -> str:
+        """A stack slot of so many bytes that accesses with a false mask go to."""
+        if size not in self._nowhere:
+            self._nowhere[size] = self.slot(f"[{size} x i8]", 16)
+        return self._nowhere[size]
 
     def reversed(self, x: str, element: str, width: int) -> str:
         v = vector(element, width)

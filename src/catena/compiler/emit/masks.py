@@ -3,7 +3,8 @@
 Lanes that are off touch no memory. But where all of them are off and their addresses lie beyond what is mapped, as
 those of most places of a pad do, some processors take hundreds of cycles to find that out. So such an access is led to
 memory that is always there: where a condition that is the same in all lanes does not hold, and, where lanes are seldom
-on, by asking them.
+on, by asking them. Where all conditions are the same in all lanes, neighbours then need no mask: stores with one take
+tens of cycles on some processors, and what is read next has to wait for them.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ from __future__ import annotations
 from catena.compiler.kernels.loops import Nest
 
 
-def somewhere(body, pointer: str, i: int, c, mask: str, width: int) -> str:
-    """The pointer of an access of `width` lanes in copy `c` of the body, under statement `i`, which is `mask` there."""
+def somewhere(body, pointer: str, i: int, c, mask: str, width: int, bytes_: int) -> tuple[str, str | None]:
+    """The pointer and the mask of an access of `width` lanes, so many bytes where they are neighbours and else 0, in
+    copy `c` of the body, under statement `i`, which is `mask` there.
+    """
     e, parts = body.e, list(_conjuncts(body, i))
-    conditions = [body.use(k, c, 1) for k in parts if not body.is_lanes(k)]
-    if any(_is_seldom_on(body.nest, k) for k in parts if body.is_lanes(k)):
+    lanes = [k for k in parts if body.is_lanes(k)]
+    conditions = [body.use(k, c, 1) for k in parts if k not in lanes]
+    if any(_is_seldom_on(body.nest, k) for k in lanes):
         conditions.append(e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {mask})"))
+    whole = bool(bytes_) and not lanes
     for condition in conditions:
-        pointer = e.op(f"select i1 {condition}, ptr {pointer}, ptr {e.nowhere()}")
-    return pointer
+        pointer = e.op(f"select i1 {condition}, ptr {pointer}, ptr {e.nowhere(bytes_) if whole else e.nowhere()}")
+    return pointer, None if whole else mask
 
 
 def _conjuncts(body, i: int):
