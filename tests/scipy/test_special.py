@@ -336,6 +336,32 @@ def test_spherical_harmonics():
                                    want, 1e-12, 1e-15)  # fmt: skip
 
 
+def test_legendre_functions():
+    with catena.enable_x64(True):
+        z = np.linspace(-0.95, 0.95, 5)
+        values, slopes = special.lpmn(6, 6, z)
+        sine, start = np.sqrt(1 - z**2), np.polynomial.legendre.Legendre.basis
+        for m, n in np.ndindex(7, 7):
+            inner, outer = (start(n).deriv(k) if k else start(n) for k in (m, m + 1))  # Rodrigues' formula
+            np.testing.assert_allclose(values[m, n], (-sine) ** m * inner(z), 1e-12, 1e-12)
+            want = (-sine) ** m * outer(z) - m * z / sine**2 * (-sine) ** m * inner(z)
+            np.testing.assert_allclose(slopes[m, n], want, 1e-11, 1e-11)
+        normalized = special.lpmn_values(6, 6, np.cos(np.array([0.7])), True)[..., 0]
+        points = np.array(list(np.ndindex(7, 7)))
+        want = special.sph_harm_y(points[:, 1], points[:, 0], 0.7, 0.0, n_max=6).real.reshape(7, 7)
+        np.testing.assert_allclose(normalized, want, 1e-13, 1e-14)
+
+
+def test_legendre_functions_at_the_ends():
+    values, slopes = special.lpmn(3, 3, jnp.array([-1.0, 1.0]))
+    np.testing.assert_allclose(values[0], [[1, 1], [-1, 1], [1, 1], [-1, 1]], 1e-6)
+    np.testing.assert_allclose(slopes[0], [[0, 0], [1, 1], [-3, 3], [6, 6]], 1e-6)
+    np.testing.assert_array_equal(slopes[1, 1:], [[-np.inf, np.inf], [np.inf, np.inf], [-np.inf, np.inf]])
+    np.testing.assert_allclose(slopes[2, 2:], [[6, -6], [-30, -30]], 1e-6)
+    np.testing.assert_array_equal(slopes[3], 0)
+    assert special.lpmn_values(0, 0, jnp.zeros(0), True).shape == (1, 1, 0)
+
+
 def test_bessel_functions_of_several_orders():
     z = np.float32([[0.0, 1e-6, 1.0], [20.0, -7.5, 2.4048]])
     found = np.asarray(special.bessel_jn(z, v=3))
@@ -403,6 +429,10 @@ def test_mapped():
         (lambda z: special.factorial(3, exact=True), NotImplementedError),
         (lambda z: special.sph_harm_y(1, 1, 0.5, 0.5, diff_n=1), NotImplementedError),
         (lambda z: special.sph_harm_y(1.5, 1, 0.5, 0.5), TypeError),
+        (lambda z: special.lpmn(2, 2, jnp.ones(2, int)), TypeError),
+        (lambda z: special.lpmn(2, 2, jnp.float32(1)), ValueError),
+        (lambda z: special.lpmn(-1, -1, jnp.ones(2)), ValueError),
+        (lambda z: special.lpmn_values(2, 3, jnp.ones(2), True), NotImplementedError),
         (lambda z: special.multigammaln(3.0, jnp.arange(2)), TypeError),
         (lambda z: special.beta(jnp.ones(2), jnp.ones(3)), (TypeError, ValueError)),
         (lambda z: special.hyp1f1(None, 1, 2), TypeError),

@@ -44,6 +44,8 @@ from catena.scipy.special.integrals import expi as expi
 from catena.scipy.special.integrals import expn as expn
 from catena.scipy.special.integrals import sici as sici
 from catena.scipy.special.integrals import spence as spence
+from catena.scipy.special.legendre import lpmn as lpmn
+from catena.scipy.special.legendre import lpmn_values as lpmn_values
 from catena.scipy.special.logarithms import boxcox as boxcox
 from catena.scipy.special.logarithms import boxcox1p as boxcox1p
 from catena.scipy.special.logarithms import entr as entr
