@@ -166,6 +166,10 @@ attack: $(VENV)/.has-demo    # a thousand attacks by threads, forks, signals, a 
 compare-lax: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 4000 good calls of lax return and 800 bad ones raise, beside JAX; ONLY=text selects
 	$(BIN)/python benchmarks/differential_lax.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
 
+.PHONY: compare-traces
+compare-traces: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 590 functions are made of, beside JAX: primitives in order, and their parameters, none of which may be missing; ONLY=text selects
+	$(BIN)/python benchmarks/traces.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
+
 .PHONY: pages
 pages: $(VENV)/.has-demo $(BROWSER_VENV)/.has-browser    # pages of profiles in headless Chromium: screenshots of five programs beside those that are kept, then keyboard and mouse, sizes and times of eight; installs playwright, and Chromium by npm unless BROWSER=path names one; KEEP=1 keeps the screenshots from now on
 	$(BROWSER_VENV)/bin/python benchmarks/screenshots.py $(LOOKING) $(if $(KEEP),--keep)

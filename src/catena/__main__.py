@@ -40,8 +40,8 @@ def main(arguments: list[str] | None = None) -> None:
     given, rest = split(arguments)
     found = parser.parse_args(given)
     if found.command in ("run", "profile", "explain"):
-        if rest in ([], ["-m"]):
-            parser.error(f"{found.command}: a script, or -m and a module, is needed")
+        if rest in ([], ["-m"], ["-c"]):
+            parser.error(f"{found.command}: a script, -m and a module, or -c and a program is needed")
         output = getattr(found, "output", None)
         if output and not Path(output).parent.is_dir():  # said before the program runs, perhaps for hours
             parser.error(f"profile: --output is {output}, and there is no folder {Path(output).parent}")
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def program(commands, name: str, what: str) -> argparse.ArgumentParser:
     """The parser of a command that runs a program, whose options come behind its name."""
-    usage = f"python -m catena {name} [option ...] [-m] name [argument ...]"
+    usage = f"python -m catena {name} [option ...] ([-m] name | -c text) [argument ...]"
     return commands.add_parser(name, help=what, usage=usage, description=what)
 
 
@@ -61,14 +61,15 @@ def split(arguments: list[str]) -> tuple[list[str], list[str]]:
     if arguments[:1] not in (["run"], ["profile"], ["explain"]):
         return arguments, []
     end = 1
-    while end < len(arguments) and arguments[end].startswith("-") and arguments[end] != "-m":
+    while end < len(arguments) and arguments[end].startswith("-") and arguments[end] not in ("-m", "-c"):
         end += 2 if arguments[end] in ("-o", "--output") else 1
     return arguments[:end], arguments[end:]
 
 
 def look_at(found: argparse.Namespace, rest: list[str]) -> None:
     """Run the program that ``rest`` begins with."""
-    _, name, _ = program_named(rest, found.command)
+    kind, name, _ = program_named(rest, found.command)
+    name = "program" if kind == "-c" else name
     if found.command == "run":
         run(rest)
     elif found.command == "profile":

@@ -222,6 +222,13 @@ def test_run_a_module(tmp_path):
     assert python("-m", "catena", "run", "-m", "program", "a", cwd=tmp_path) == ("catena 1.0 ['a'] __main__", "")
 
 
+def test_run_the_text_of_a_program(tmp_path):
+    (tmp_path / "helper.py").write_text("answer = 42")
+    text = "import sys, jax, helper; print(jax.__name__, helper.answer, sys.argv, sys.path[0] == '', __name__)"
+    printed = "catena 42 ['-c', 'a'] True __main__"
+    assert python("-m", "catena", "run", "-c", text, "a", cwd=tmp_path) == (printed, "")
+
+
 def test_processes_that_a_program_starts_have_it_too(tmp_path):
     (tmp_path / "script.py").write_text(
         """
@@ -243,7 +250,7 @@ if __name__ == "__main__":
 def test_run_says_what_is_wrong(tmp_path):
     printed, said = python("-m", "catena", "explain", "absent.py", cwd=tmp_path)
     assert "there is no file 'absent.py'" in said and not printed
-    assert "a script, or -m and a module, is needed" in python("-m", "catena", "run")[1]
+    assert "a script, -m and a module, or -c and a program is needed" in python("-m", "catena", "run")[1]
 
 
 def test_the_switch_of_an_environment(tmp_path):

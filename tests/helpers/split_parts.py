@@ -54,7 +54,7 @@ def check_factor(eqn, operands, outs, factor, factors) -> bool:
             y.aval.update(shape=shrunk(y.shape, None if factor.kind in REDUCTIONS else axis, ways))
             for y, axis in zip(outs, factor.results, strict=True)
         ]
-        params = rules.local_params(eqn.primitive, [x.aval for x in mine], shapes, eqn.params)
+        params = rules.local_params(eqn.primitive, [x.aval for x in mine], shapes, eqn.own_params)
         got = eqn.primitive.bind(*mine, **params)
         parts.append(got if eqn.primitive.multiple_results else [got])
     for k, (whole, axis) in enumerate(zip(outs, factor.results, strict=True)):
@@ -91,7 +91,7 @@ def plain(x):
 def combined(eqn, operands, factor, axis, parts):
     if factor.kind == "fold":
         stacked = [catena.numpy.stack(parts), *operands[1:]]
-        return eqn.primitive.bind(*stacked, **(eqn.params | {"dimensions": (0,)}))[0]
+        return eqn.primitive.bind(*stacked, **(eqn.own_params | {"dimensions": (0,)}))[0]
     if factor.kind in REDUCTIONS:
         stacked = np.stack([np.asarray(p) for p in parts])
         adds = factor.kind in ("sum", "prod")  # in the dtype that they have
@@ -116,6 +116,6 @@ def check(eqn, operands, outs) -> bool:
     avals, types = [x.aval for x in operands], [x.aval for x in outs]
     if eqn.primitive.sharding is AS_CALLED:
         return False
-    factors = factors_of(eqn.primitive, avals, types, eqn.params)
+    factors = factors_of(eqn.primitive, avals, types, eqn.own_params)
     able = [f for f in factors if f.kind == "pass" or f.kind in REDUCTIONS]
     return any([check_factor(eqn, operands, outs, f, factors) for f in able])

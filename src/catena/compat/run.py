@@ -7,6 +7,7 @@ import runpy
 import sys
 import sysconfig
 from pathlib import Path
+from types import ModuleType
 
 from catena.compat.alias import FOLDER, as_jax
 
@@ -14,38 +15,53 @@ SWITCH = "catena_as_jax.pth"
 
 
 def run(arguments: list[str], command: str = "run") -> dict:
-    """Run a script, or with ``-m`` a module, as Python would, with catena for JAX in it and in the processes it starts.
+    """Run a script, with ``-m`` a module, with ``-c`` a text, as Python would, with catena for JAX in it and in the
+    processes it starts.
 
     Arguments:
-      arguments: ``[-m] name``, and what the program finds in ``sys.argv`` behind its own name.
+      arguments: ``[-m] name`` or ``-c text``, and what the program finds in ``sys.argv`` behind its own name.
       command: what the user said, for errors.
     Returns:
       The names of the program, which hold what it made.
     Raises:
       SystemExit: there is no such file; and whatever the program raises.
     """
-    module, name, rest = found(arguments, command)
+    kind, name, rest = found(arguments, command)
     as_jax()
     for_children()
-    sys.argv = [name, *rest]
-    if module:
+    sys.argv = [kind if kind == "-c" else name, *rest]
+    if kind == "-c":
+        return run_text(name)
+    if kind == "-m":
         sys.path.insert(0, os.getcwd())
         return runpy.run_module(name, run_name="__main__", alter_sys=True)
     sys.path.insert(0, str(Path(name).resolve().parent))
     return runpy.run_path(name, run_name="__main__")
 
 
-def found(arguments: list[str], command: str) -> tuple[bool, str, list[str]]:
-    """Whether a module is named, its name or that of the script, and what the program finds behind it.
+def run_text(text: str) -> dict:
+    """Run the text of a program as ``python -c`` would; returns its names."""
+    program = sys.modules["__main__"] = ModuleType("__main__")
+    sys.path.insert(0, "")
+    exec(compile(text, "<string>", "exec"), vars(program))
+    return vars(program)
+
+
+def found(arguments: list[str], command: str) -> tuple[str, str, list[str]]:
+    """What is named (``-m`` a module, ``-c`` the text of a program, or nothing, a script), its name or the text, and
+    what the program finds behind it.
 
     Raises:
       SystemExit: there is no such file.
     """
-    module = arguments[:1] == ["-m"]
-    name, *rest = arguments[1:] if module else arguments
-    if not module and not Path(name).exists():
-        raise SystemExit(f"python -m catena {command}: there is no file {name!r}; a module is named behind -m")
-    return module, name, rest
+    kind = arguments[0] if arguments[:1] in (["-m"], ["-c"]) else ""
+    name, *rest = arguments[1:] if kind else arguments
+    if not kind and not Path(name).exists():
+        raise SystemExit(
+            f"python -m catena {command}: there is no file {name!r}; a module is named behind -m, and the text of a "
+            "program behind -c"
+        )
+    return kind, name, rest
 
 
 def for_children() -> None:

@@ -14,7 +14,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
         current = stack.pop()
         check_one(current)
         for eqn in current.eqns:
-            stack.extend(subjaxprs(eqn.params))
+            stack.extend(subjaxprs(eqn.own_params))
 
 
 def check_if_enabled(jaxpr: Jaxpr) -> Jaxpr:
@@ -56,7 +56,7 @@ def check_read(v, bound: set, eqn):
 
 def check_call(eqn):
     """A call passes what the called jaxpr takes."""
-    called = eqn.params.get(CALLS.get(eqn.primitive.name))
+    called = eqn.own_params.get(CALLS.get(eqn.primitive.name))
     if called is None:
         return
     taken, given = called.in_avals, [v.aval for v in eqn.invars]
@@ -68,7 +68,7 @@ CALLS = {"jit": "jaxpr", "remat2": "jaxpr", "custom_jvp_call": "call_jaxpr", "cu
 
 
 def check_types(eqn):
-    expected = type_of_results(eqn.primitive, [v.aval for v in eqn.invars], eqn.params)
+    expected = type_of_results(eqn.primitive, [v.aval for v in eqn.invars], eqn.own_params)
     if len(expected) != len(eqn.outvars):
         raise JaxprTypeError(
             f"{len(eqn.outvars)} results where the primitive gives {len(expected)}: {equation_text(eqn)}"
@@ -78,7 +78,7 @@ def check_types(eqn):
             raise JaxprTypeError(
                 f"a result is annotated {v.aval}, but the primitive gives {aval}: {equation_text(eqn)}"
             )
-    effects = eqn.primitive.effects(tuple([v.aval for v in eqn.invars]), eqn.params)
+    effects = eqn.primitive.effects(tuple([v.aval for v in eqn.invars]), eqn.own_params)
     if effects != eqn.effects:
         raise JaxprTypeError(
             f"the equation has effects {set(eqn.effects)}, but the primitive {set(effects)}: {equation_text(eqn)}"

@@ -69,14 +69,14 @@ def pruned(closed: ClosedJaxpr, used_outputs) -> ClosedJaxpr:
 
 def prune_call(eqn, used):
     """``prune`` for a primitive that calls the jaxpr in its parameter ``jaxpr``."""
-    closed = eqn.params["jaxpr"]
+    closed = eqn.own_params["jaxpr"]
     key = ("prune_call", tuple(used))
     found = closed.memo.get(key)
     if found is None:
         smaller, read = dead_code_elimination(closed.jaxpr, used)
         found = closed.memo[key] = ClosedJaxpr(smaller, closed.consts), read
     smaller, read = found
-    params = {**eqn.params, "jaxpr": smaller}
+    params = {**eqn.own_params, "jaxpr": smaller}
     if params.get("donated_invars"):
         params["donated_invars"] = tuple(d for d, r in zip(params["donated_invars"], read, strict=True) if r)
     invars = [v for v, r in zip(eqn.invars, read, strict=True) if r]

@@ -20,6 +20,7 @@ from catena.core.manual_axes import ManualAxisType
 from catena.core.placed import layout_of, place, place_result, results_placement, unplaced
 from catena.core.ref import use_of_reference
 from catena.core.source import user_source
+from catena.core.usual import without_usual
 
 propagation: Any = LazyModule("catena.core.propagation")  # for arrays on meshes
 terms: Any = LazyModule("catena.core.terms")
@@ -184,6 +185,8 @@ def evaluate(primitive, args, params):
     except TypeError:
         out_aval = None
     if out_aval is None:
+        if primitive.usual:
+            params = without_usual(primitive, params)
         out_aval = abstract_eval(primitive, tuple(avals), params)
     if context.debug_checks:
         out = evaluate_checked(primitive, values, params, out_aval)
@@ -205,6 +208,8 @@ def typed_results(primitive, out, out_aval):
 
 def evaluate_arrays(primitive, args, params):
     """Apply a primitive whose rule takes Arrays; its results follow its arguments."""
+    if primitive.usual:
+        params = without_usual(primitive, params)
     if context.debug_key_reuse is True:
         out = watch_keys(primitive, args, params, lambda: primitive.evaluate(*args, **params))
     else:

@@ -49,6 +49,10 @@ class OpSharding:
     Type = Type
 
     def __init__(self) -> None:
+        self.Clear()
+
+    def Clear(self) -> None:  # noqa: N802
+        """Say that everything is everywhere, as a new message does."""
         self.type = Type.REPLICATED
         self.tile_assignment_dimensions: list[int] = []
         self.tile_assignment_devices: list[int] = []
@@ -62,7 +66,7 @@ class OpSharding:
         """Take over what a message says. Raises TypeError: these are no bytes; ValueError: they are no such message."""
         if not isinstance(data, bytes):
             raise TypeError(f"a serialized sharding must be bytes, got {data!r}")
-        self.__init__()
+        self.Clear()
         try:
             for key, value in fields(data):
                 self._read(key, value)

@@ -14,6 +14,7 @@ from catena.core.evaluate import abstract_eval
 from catena.core.face import Face
 from catena.core.mesh import EMPTY_ABSTRACT, AbstractMesh
 from catena.core.source import NOTHING_SAID, Source, Surroundings
+from catena.core.usual import with_usual, without_usual
 
 
 class Var:
@@ -83,9 +84,12 @@ class Parts(NamedTuple):
     invars: list
     outvars: list
     primitive: Any
-    params: dict
+    own_params: dict
     effects: frozenset
     source: Source | None
+
+
+make_eqn = tuple.__new__  # ``make_eqn(Eqn, parts)``: an equation whose parameters are known to be its own
 
 
 class Eqn(Parts):
@@ -104,11 +108,20 @@ class Eqn(Parts):
     def __new__(cls, invars, outvars, primitive, params, effs=frozenset(), source_info=None, ctx=None):
         if ctx is not None and isinstance(source_info, Source):
             source_info = source_info._replace(surroundings=ctx.surroundings)
+        if primitive.usual:
+            params = without_usual(primitive, params)
         return tuple.__new__(cls, (invars, outvars, primitive, params, effs, source_info))
 
     def replace(self, **changes) -> "Eqn":
         """The same equation with some parts replaced."""
+        if "params" in changes:
+            changes["own_params"] = without_usual(changes.get("primitive", self.primitive), changes.pop("params"))
         return self._replace(**changes)
+
+    @property
+    def params(self) -> dict:
+        """The parameters as JAX's equations have them: our own, and those that always are as they usually are."""
+        return with_usual(self.primitive, self.own_params)
 
     @property
     def source_info(self):
@@ -327,7 +340,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) 
             values = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
             if propagate_source_info:
                 context.source = eqn.source or before
-            out = eqn.primitive.bind(*values, **eqn.params)
+            out = eqn.primitive.bind(*values, **eqn.own_params)
             if eqn.primitive.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))
             else:

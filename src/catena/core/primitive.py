@@ -45,6 +45,7 @@ from catena.core.evaluate import abstract_eval, concrete, evaluate, evaluated_by
 from catena.core.jaxpr import subjaxprs
 from catena.core.lazy import load
 from catena.core.trace import eval_trace, in_force, leaf_value
+from catena.core.usual import USUAL, without_usual
 
 registry: dict[str, "Primitive"] = {}
 tables: dict[str, "RuleTable"] = {}
@@ -117,7 +118,7 @@ class Operation:
     takes_references = places_results = False
     effects = staticmethod(no_effects)
     axis_names = staticmethod(no_axis_names)
-    usual: dict[str, Any] = {}  # parameters that equations leave out, by what they then are
+    usual: dict[str, Any] = {}  # parameters that equations leave out, by what they then are: see `core/usual.py`
 
     def __init__(self, name: str):
         self.name = name
@@ -130,6 +131,8 @@ class Operation:
         trace = context.trace
         if trace is None:
             return evaluate(self, args, params)
+        if params and self.usual:
+            params = without_usual(self, params)
         if context.typed_axes and self.varying is None:
             args = varying_alike(args)
         return trace.process(self, args, params)
@@ -272,6 +275,7 @@ class Primitive(Operation):
     def __init__(self, name: str, *, home: str | None = None, **meaning):
         super().__init__(name)
         self.abstract = self.evaluate = None
+        self.usual = USUAL.get(name, self.usual)
         self.home = home or module_in_the_making()  # it is loaded at the first use of what is only declared elsewhere
         self.define(**meaning)
         registry[name] = self

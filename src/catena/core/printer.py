@@ -100,13 +100,13 @@ class Printer:
         while stack:
             jaxpr, _ = stack.pop()
             for eqn in open_jaxpr(jaxpr).eqns:
-                for key, inner in inner_jaxprs(eqn.params):
+                for key, inner in inner_jaxprs(eqn.own_params):
                     body = open_jaxpr(inner)
                     seen = uses.get(id(body))
                     if seen is not None:
                         seen[0] += 1
                         continue
-                    uses[id(body)] = seen = [1, body, eqn.params.get("name", key)]
+                    uses[id(body)] = seen = [1, body, eqn.own_params.get("name", key)]
                     order.append(seen)
                     stack.append((body, None))
         taken: set[str] = set()
@@ -161,7 +161,7 @@ class Printer:
         operands = [names.of(v) if not is_literal(v) else scalar_text(v.val) for v in eqn.invars]
         shape, part = eqn.invars[0].aval.shape, operands[0]
         given = operands[count:]
-        for step in eqn.params["path"] or (None,):
+        for step in eqn.own_params["path"] or (None,):
             part += "[...]" if step is None else step.text(given[: step.count], shape)
             given = given[step.count :] if step is not None else given
         if eqn.primitive.name == "get":
@@ -182,14 +182,14 @@ class Printer:
 
     def parameters(self, eqn, names: Names):
         hidden = HIDDEN.get(eqn.primitive.name, lambda k, v: False)
-        keys = sorted(eqn.params, key=lambda k: (k != "name", k))
-        shown = [k for k in keys if not hidden(k, eqn.params[k])]
+        keys = sorted(eqn.own_params, key=lambda k: (k != "name", k))
+        shown = [k for k in keys if not hidden(k, eqn.own_params[k])]
         if not shown:
             return ""
         if eqn.primitive.name == "jit":
             shown.sort(key=lambda k: (k != "name", k == "jaxpr", k))
         items = [
-            [Line() if i else Line(""), f"{k}=", self.value(eqn, eqn.params[k], names)] for i, k in enumerate(shown)
+            [Line() if i else Line(""), f"{k}=", self.value(eqn, eqn.own_params[k], names)] for i, k in enumerate(shown)
         ]
         return Group(["[", Nest(2, items), Line(""), "]"])
 

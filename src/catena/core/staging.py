@@ -9,7 +9,7 @@ from catena.core.check import check_if_enabled
 from catena.core.context import context
 from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_eval
-from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, make_eqn
 from catena.core.leaks import running
 from catena.core.ref import Cell, Ref, as_ref, core_of
 from catena.core.source import NO_NAMES, user_source
@@ -104,7 +104,7 @@ class JaxprTrace(Trace):
         effects = primitive.effects(avals, params)
         if effects:
             self.effects |= effects
-        self.eqns.append(Eqn(atoms, outvars, primitive, params, effects, source))
+        self.eqns.append(make_eqn(Eqn, (atoms, outvars, primitive, params, effects, source)))
         return out
 
     def constant(self, x):
@@ -152,7 +152,7 @@ class JaxprTrace(Trace):
                 alike = type(a) is type(b) and a.aval == b.aval and a.val.tobytes() == b.val.tobytes()
             elif a in made and b in made:
                 (e, i), (f, j) = made[a], made[b]
-                alike = i == j and e.primitive is f.primitive and not e.effects and e.params == f.params
+                alike = i == j and e.primitive is f.primitive and not e.effects and e.own_params == f.own_params
                 alike = alike and len(e.invars) == len(f.invars)
                 open_pairs += zip(e.invars, f.invars)
             else:

@@ -19,6 +19,7 @@ from catena.core.context import context, set_trace
 from catena.core.ref import Cell, Ref
 from catena.core.token import Token
 from catena.core.type_members import aval_property, give, member_of, shown_as_of_type
+from catena.core.usual import with_usual
 
 
 class Trace:
@@ -76,7 +77,7 @@ class Trace:
         if type(self).process_primitive is Trace.process_primitive:
             raise NotImplementedError(f"{type(self).__name__} must have a method process_primitive")
         with set_trace(None):
-            return self.process_primitive(primitive, list(args), {**primitive.usual, **params})
+            return self.process_primitive(primitive, list(args), with_usual(primitive, params))
 
     def process_primitive(self, primitive, tracers, params):
         """Do an operation under this trace."""

@@ -44,10 +44,8 @@ NUMBERED = frozenset(
 )
 
 
-class Test(NamedTuple):
+class Probe(NamedTuple):
     """A test of an operand or of a result: where it fails, and what it shows there, arrays of one shape."""
-
-    __test__ = False  # pytest, which looks for examples here, would take it for one of its own
 
     kind: str
     position: int  # of the operand or result
@@ -75,19 +73,19 @@ FOLDING = ("reduce", "scatter")  # operations whose jaxpr says how two elements 
 
 def runs_program(eqn) -> bool:
     """Whether an equation runs a program, whose operations are tested one by one."""
-    return not eqn.primitive.name.startswith(FOLDING) and any(True for _ in subjaxprs(eqn.params))
+    return not eqn.primitive.name.startswith(FOLDING) and any(True for _ in subjaxprs(eqn.own_params))
 
 
-def operand_tests(m: Numbers, kinds: frozenset, primitive, params: dict, operands) -> Iterator[Test]:
+def operand_tests(m: Numbers, kinds: frozenset, primitive, params: dict, operands) -> Iterator[Probe]:
     """The tests of the operands of an operation."""
     name = primitive.name
     if "index" in kinds and name in NUMBERED:
         yield from _index_tests(m, name, params, operands)
     if "div" in kinds and name in ("div", "rem"):
-        yield Test("div", 1, is_zero(m, operands[1]), ())
+        yield Probe("div", 1, is_zero(m, operands[1]), ())
 
 
-def result_tests(m: Numbers, kinds: frozenset, primitive, params: dict, operands, results) -> Iterator[Test]:
+def result_tests(m: Numbers, kinds: frozenset, primitive, params: dict, operands, results) -> Iterator[Probe]:
     """The tests of the results of an operation, which runs no program of its own."""
     name = primitive.name
     if "overflow" in kinds and len(results) == 1 and KIND.get(results[0].dtype) == "i":
@@ -110,7 +108,7 @@ def result_tests(m: Numbers, kinds: frozenset, primitive, params: dict, operands
                 for had in _had(m, kind, single, params, given, y.shape):
                     failed = m.map("and", failed, m.map("not", had))
             shown = [y, *given[:2]] if single else [y]
-            yield Test(kind, position, failed, tuple(x for x in shown if KIND[x.dtype] != "c"))
+            yield Probe(kind, position, failed, tuple(x for x in shown if KIND[x.dtype] != "c"))
 
 
 def is_elementwise(primitive) -> bool:
@@ -145,7 +143,7 @@ def _had(m: Numbers, kind: str, single: bool, params: dict, operands: list, shap
             yield m.spread(m.any(held, tuple(range(len(x.shape)))), shape)
 
 
-def examples_of(eqn, test: Test) -> tuple:
+def examples_of(eqn, test: Probe) -> tuple:
     """The axes of a tested array that stand for a vmap, with their names."""
     shape, named = getattr(eqn.source, "examples", None) or (None, ())
     if not eqn.outvars or shape != eqn.outvars[0].aval.shape:
@@ -165,14 +163,14 @@ def is_zero(m: Numbers, x):
 # ---- indices
 
 
-def _index_tests(m: Numbers, name: str, params: dict, operands) -> Iterator[Test]:
+def _index_tests(m: Numbers, name: str, params: dict, operands) -> Iterator[Probe]:
     shape = tuple(operands[0].shape)
     if name in ("dynamic_slice", "dynamic_update_slice"):
         first = 1 if name == "dynamic_slice" else 2
         windows = tuple(params["slice_sizes"] if first == 1 else operands[1].shape)
         for axis, start in enumerate(operands[first:]):
             details: tuple = (shape, tuple(range(len(shape))), windows, axis)
-            yield Test("index", first + axis, _outside(m, start, [shape[axis] - windows[axis]]), (start,), details, ())
+            yield Probe("index", first + axis, _outside(m, start, [shape[axis] - windows[axis]]), (start,), details, ())
         return
     if params["mode"].name == "CLIP" or 0 in operands[1].shape:
         return
@@ -191,7 +189,7 @@ def _index_tests(m: Numbers, name: str, params: dict, operands) -> Iterator[Test
     if axes:
         limits = [shape[a] - windows[a] for a in axes]
         details = (shape, tuple(axes), windows, None)
-        yield Test("index", 1, _outside(m, indices, limits), (indices,), details, (*belongs, None))
+        yield Probe("index", 1, _outside(m, indices, limits), (indices,), details, (*belongs, None))
 
 
 def _outside(m: Numbers, indices, limits: list[int]):
@@ -209,19 +207,19 @@ def _outside(m: Numbers, indices, limits: list[int]):
 # ---- integers: the operation in double precision is far from what it gives in a dtype that wraps around
 
 
-def _overflow_tests(m: Numbers, primitive, params: dict, operands, y) -> Iterator[Test]:
+def _overflow_tests(m: Numbers, primitive, params: dict, operands, y) -> Iterator[Probe]:
     wide = np.dtype(np.float64)
     shown = (y, *operands[:2]) if is_elementwise(primitive) else (y,)
     if primitive.name == "convert_element_type":
         x = operands[0]
         if KIND.get(x.dtype) in ("i", "u", "f") and not is_extended(x.dtype) and _may_lose(x.dtype, y.dtype):
             gap = m.map("abs", m.map("sub", m.convert(x, wide), m.convert(y, wide)))
-            yield Test("overflow", 0, m.map("ge", gap, m.constant(1.0, wide)), (y, x))
+            yield Probe("overflow", 0, m.map("ge", gap, m.constant(1.0, wide)), (y, x))
     elif primitive.name in OVERFLOWING and operands and all(KIND.get(x.dtype) == "i" for x in operands):
         true = m.again(primitive, [m.convert(x, wide) for x in operands], _in_doubles(params))
         gap = m.map("abs", m.map("sub", true, m.convert(y, wide)))
         half = m.constant(2.0 ** (np.iinfo(y.dtype).bits - 1), wide)
-        yield Test("overflow", 0, m.map("gt", gap, half), shown)
+        yield Probe("overflow", 0, m.map("gt", gap, half), shown)
 
 
 def _may_lose(source: np.dtype, target: np.dtype) -> bool:
@@ -275,7 +273,7 @@ NUMPY = NumPyNumbers()
 
 
 def check_operation(primitive, params: dict, operands, results, kinds: frozenset | None = None, eqn=None) -> None:
-    """Test an operation that NumPy has evaluated, for the kinds in force if none are given, as part of a program if
+    """Probe an operation that NumPy has evaluated, for the kinds in force if none are given, as part of a program if
     there is an equation.
 
     Raises:
@@ -293,7 +291,7 @@ def check_operation(primitive, params: dict, operands, results, kinds: frozenset
             _raise_first(test, primitive, results[test.position].shape, eqn)
 
 
-def _raise_first(test: Test, primitive, shape: tuple, eqn) -> None:
+def _raise_first(test: Probe, primitive, shape: tuple, eqn) -> None:
     if not np.any(test.failed):
         return
     failed = np.broadcast_to(test.failed, shape)

@@ -88,11 +88,11 @@ EXACT = {"while", "cond", "reduce", "reduce_window", *SCATTERS}  # there are no 
 def check_callees(eqn) -> None:
     """Raise ValueError where a jaxpr in an equation does not fit it."""
     name = eqn.primitive.name
-    if not any(True for _ in subjaxprs(eqn.params)):
+    if not any(True for _ in subjaxprs(eqn.own_params)):
         return
     if name not in CALLEES:
         raise ValueError(f"the programs in an equation {name!r} cannot be checked")
-    for callee, taken, returned in CALLEES[name]([v.aval for v in eqn.invars], **eqn.params):
+    for callee, taken, returned in CALLEES[name]([v.aval for v in eqn.invars], **eqn.own_params):
         if isinstance(callee, Jaxpr) or not _agree(callee.in_avals, taken):
             raise ValueError(f"an equation {name!r} passes {taken} to a program that takes {callee.in_avals}")
         results = callee.out_avals

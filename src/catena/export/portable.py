@@ -65,7 +65,7 @@ def run(closed: ClosedJaxpr, args) -> list:
 
 def apply(eqn, values: list) -> list:
     """The results of an equation."""
-    primitive, params = eqn.primitive, eqn.params
+    primitive, params = eqn.primitive, eqn.own_params
     if primitive.name in INLINED:
         return run(params[INLINED[primitive.name]], values)
     if primitive.name == "custom_linear_solve":

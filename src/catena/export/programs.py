@@ -53,7 +53,7 @@ class Writer:
         for eqn in jaxpr.eqns:
             check_own(eqn.primitive)
             check_callees(eqn)
-            params = {k: write_parameter(v, self.program) for k, v in eqn.params.items()}
+            params = {k: write_parameter(v, self.program) for k, v in eqn.own_params.items()}
             operands = [_write_atom(v, names) for v in eqn.invars]
             equations.append([eqn.primitive.name, operands, [write_aval(v.aval) for v in eqn.outvars], params])
             for v in eqn.outvars:

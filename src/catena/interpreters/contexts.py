@@ -130,7 +130,7 @@ def with_primitives(x: Any, others: dict) -> Any:
     eqns = [
         e.replace(
             primitive=others.get(e.primitive, e.primitive),
-            params={name: with_primitives(value, others) for name, value in e.params.items()},
+            params={name: with_primitives(value, others) for name, value in e.own_params.items()},
         )
         for e in x.eqns
     ]

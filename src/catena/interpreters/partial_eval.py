@@ -216,11 +216,11 @@ def dce_jaxpr_call_rule(used_outputs: list[bool], eqn: _Eqn) -> tuple:
     """
     if not any(used_outputs) and not eqn.effects:
         return [False] * len(eqn.invars), None
-    name = "call_jaxpr" if "call_jaxpr" in eqn.params else "jaxpr"
-    given = eqn.params[name]
+    name = "call_jaxpr" if "call_jaxpr" in eqn.own_params else "jaxpr"
+    given = eqn.own_params[name]
     closed = hasattr(given, "consts")
     smaller, used = dce_jaxpr(given.jaxpr if closed else given, used_outputs)
-    params = {**eqn.params, name: given.replace(jaxpr=smaller) if closed else smaller}
+    params = {**eqn.own_params, name: given.replace(jaxpr=smaller) if closed else smaller}
     invars = [v for v, u in zip(eqn.invars, used, strict=True) if u]
     outvars = [v for v, u in zip(eqn.outvars, used_outputs, strict=True) if u]
     return used, eqn.replace(invars=invars, outvars=outvars, params=params, effects=smaller.effects)

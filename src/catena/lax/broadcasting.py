@@ -69,10 +69,8 @@ def check_nonnegative(name: str, what: str, values):
 # broadcast_in_dim
 
 
-def _broadcast_in_dim_abstract(x, *, shape, broadcast_dimensions, sharding=None):
+def _broadcast_in_dim_abstract(x, *, shape, broadcast_dimensions):
     dims = broadcast_dimensions
-    if sharding is not None:
-        raise TypeError("broadcast_in_dim_p takes no sharding; jax.reshard lays its result out")
     check_nonnegative("broadcast_in_dim", "shape", shape)
     check_nonnegative("broadcast_in_dim", "broadcast_dimensions", dims)
     if x.ndim > len(shape):
@@ -101,7 +99,7 @@ def _broadcast_in_dim_abstract(x, *, shape, broadcast_dimensions, sharding=None)
     return reshaped(x, shape)
 
 
-def _broadcast_in_dim(x, *, shape, broadcast_dimensions, sharding=None):
+def _broadcast_in_dim(x, *, shape, broadcast_dimensions):
     if len(broadcast_dimensions) not in (0, len(shape)):
         sizes = [1] * len(shape)
         for n, d in zip(x.shape, broadcast_dimensions, strict=True):
@@ -110,7 +108,7 @@ def _broadcast_in_dim(x, *, shape, broadcast_dimensions, sharding=None):
     return x if x.shape == shape else repeated(x, shape)
 
 
-def _broadcast_in_dim_transpose(ct, aval, *, shape, broadcast_dimensions, sharding=None):
+def _broadcast_in_dim_transpose(ct, aval, *, shape, broadcast_dimensions):
     summed = tuple(d for d in range(len(shape)) if d not in broadcast_dimensions)
     summed += tuple(d for n, d in zip(aval.shape, broadcast_dimensions, strict=True) if n == 1 != shape[d])
     if not summed:
@@ -122,7 +120,7 @@ def _broadcast_in_dim_transpose(ct, aval, *, shape, broadcast_dimensions, shardi
     )  # fmt: skip
 
 
-def _broadcast_in_dim_batch(axis, args, dims, *, shape, broadcast_dimensions, sharding=None):
+def _broadcast_in_dim_batch(axis, args, dims, *, shape, broadcast_dimensions):
     x = move_axis(args[0], dims[0], 0)
     dims = (0, *(d + 1 for d in broadcast_dimensions))
     return broadcast_in_dim_p.bind(x, shape=(axis.size, *shape), broadcast_dimensions=dims), 0
@@ -134,11 +132,8 @@ structural(
     evaluate=_broadcast_in_dim,
     transpose=unary_transpose(_broadcast_in_dim_transpose),
     batch=_broadcast_in_dim_batch,
-    lower=lambda b, x, *, shape, broadcast_dimensions, sharding=None: b.broadcast_in_dim(
-        x, shape, broadcast_dimensions
-    ),
+    lower=lambda b, x, *, shape, broadcast_dimensions: b.broadcast_in_dim(x, shape, broadcast_dimensions),
 )
-broadcast_in_dim_p.usual = {"sharding": None}
 
 
 def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None):

@@ -252,7 +252,6 @@ def _bind_sum(operand, *, axes, out_sharding=None):
 
 
 reduce_sum_p.bind = _bind_sum
-reduce_sum_p.usual = {"out_sharding": None}
 
 
 # ---- reduce_prod

@@ -250,11 +250,11 @@ def applied(eqn, values: list, axes: Axes):
     """What an equation gives."""
     rule = RULES.get(eqn.primitive)
     if rule is not None:
-        return rule(axes, *values, **eqn.params)
+        return rule(axes, *values, **eqn.own_params)
     if eqn.primitive.name == "shard_map":  # over axes that are left: all of them on this device
-        whole = with_calls(as_whole(eqn.params), axes)
+        whole = with_calls(as_whole(eqn.own_params), axes)
         return eval_jaxpr(whole.jaxpr, whole.consts, *values)
-    return eqn.primitive.bind(*values, **{k: parameter(v, axes) for k, v in eqn.params.items()})
+    return eqn.primitive.bind(*values, **{k: parameter(v, axes) for k, v in eqn.own_params.items()})
 
 
 def parameter(value, axes: Axes):

@@ -34,8 +34,8 @@ def packed(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def is_sum(eqn: Eqn) -> bool:
     """Whether an equation is a sum over the mesh that can go with others."""
-    plain = eqn.primitive is psum_invariant_p or eqn.primitive is psum_p and eqn.params["axis_index_groups"] is None
-    return plain and bool(eqn.params["axes"])
+    plain = eqn.primitive is psum_invariant_p or eqn.primitive is psum_p and eqn.own_params["axis_index_groups"] is None
+    return plain and bool(eqn.own_params["axes"])
 
 
 def sums_of(eqns: list[Eqn]) -> dict[tuple, list[int]]:
@@ -48,7 +48,7 @@ def sums_of(eqns: list[Eqn]) -> dict[tuple, list[int]]:
     for i, eqn in enumerate(eqns):
         own = max((level.get(v, 0) for v in eqn.invars if type(v) is not Literal), default=0)
         if is_sum(eqn):
-            groups.setdefault((tuple(eqn.params["axes"]), own, effects), []).append(i)
+            groups.setdefault((tuple(eqn.own_params["axes"]), own, effects), []).append(i)
             own += 1
         level.update(dict.fromkeys(eqn.outvars, own))
         effects += bool(eqn.effects)
@@ -91,8 +91,8 @@ class Packing:
         if len(eqns) == 1:
             return eqns[0]
         invars, outvars = [v for e in eqns for v in e.invars], [v for e in eqns for v in e.outvars]
-        params = {"axes": tuple(eqns[0].params["axes"]), "axis_index_groups": None}
-        return eqns[0]._replace(primitive=psum_p, invars=invars, outvars=outvars, params=params)
+        params = {"axes": tuple(eqns[0].own_params["axes"]), "axis_index_groups": None}
+        return eqns[0]._replace(primitive=psum_p, invars=invars, outvars=outvars, own_params=params)
 
 
 def in_messages(xs, send) -> list:

@@ -125,12 +125,12 @@ class Partitioner(Forms):
     def called(self, eqn: Eqn):
         """What stands in the place of a call; a ``shard_map`` over some of the mesh's axes only is taken as a whole."""
         if eqn.primitive is shard_map_p and not self.is_ours(eqn):
-            return as_whole(eqn.params)
+            return as_whole(eqn.own_params)
         return called(eqn)
 
     def is_ours(self, eqn: Eqn) -> bool:
         """Whether a ``shard_map`` is over all axes of this mesh."""
-        mesh, names = eqn.params["mesh"], eqn.params["newly_manual_axes"]
+        mesh, names = eqn.own_params["mesh"], eqn.own_params["newly_manual_axes"]
         return mesh.shape_tuple == self.mesh.shape_tuple and set(names) == set(mesh.axis_names)
 
     def without_trivial(self, split: Split) -> Split:
@@ -221,14 +221,14 @@ class Partitioner(Forms):
     def replicated(self, eqn: Eqn, values: list[Value]) -> list[Value]:
         """Every device computes the whole, of whole operands."""
         xs = [self.get(v, Form(whole_value(v.aval)), eqn, i) for i, v in enumerate(values)]
-        outs = bound(eqn.primitive, xs, eqn.params)
+        outs = bound(eqn.primitive, xs, eqn.own_params)
         return [Value(v.aval, Form(whole_value(v.aval)), x, eqn) for v, x in zip(eqn.outvars, outs, strict=True)]
 
     def operation(self, eqn: Eqn, values: list[Value], uses) -> list[Value]:
         """An operation that has a rule, split in the cheapest way."""
         avals, outs = tuple(v.aval for v in values), [v.aval for v in eqn.outvars]
         window = WINDOWED.get(eqn.primitive.name)
-        factors = factors_of(eqn.primitive, avals, outs, eqn.params)
+        factors = factors_of(eqn.primitive, avals, outs, eqn.own_params)
         kinds = SPLITTABLE
         if window is not None:
             factors, kinds = window.factors(eqn, factors), (*SPLITTABLE, *window.kinds)
@@ -261,7 +261,7 @@ class Partitioner(Forms):
             for i, (v, split) in enumerate(zip(values, way.operands, strict=True))
         ]
         local = [self.local_aval(a, s) for a, s in zip(outs, way.results, strict=True)]
-        params = local_params(eqn.primitive, [get_aval(x) for x in xs], local, eqn.params)
+        params = local_params(eqn.primitive, [get_aval(x) for x in xs], local, eqn.own_params)
         if window and is_split(window, factors, way):
             names = split_names(window, factors, way)
             kept += names if window.sums else ()

@@ -39,9 +39,9 @@ UNNAMED = "_internal_pmap_axis_name"  # what JAX calls the axis of the mesh wher
 def placing(in_tree, out_tree, closed: ClosedJaxpr) -> Placing:
     """Where the results of a call of ``pmap``, of which ``closed`` consists, are."""
     eqn = next(eqn for eqn in closed.eqns if eqn.primitive is shard_map_p)
-    where = dict(zip(eqn.outvars, eqn.params["out_specs"], strict=True))
+    where = dict(zip(eqn.outvars, eqn.own_params["out_specs"], strict=True))
     specs = [where.get(v, P()) if type(v) is Var else P() for v in closed.jaxpr.outvars]
-    results = tuple(placement_of(NamedSharding(eqn.params["mesh"], spec)) for spec in specs)
+    results = tuple(placement_of(NamedSharding(eqn.own_params["mesh"], spec)) for spec in specs)
     return Placing((None,) * in_tree.num_leaves, results, strip=True)
 
 

@@ -340,7 +340,7 @@ def _batch(axis, args, dims, *, jaxpr, in_specs, out_specs, **params):
 
 
 def _prune(eqn, used):
-    params = eqn.params
+    params = eqn.own_params
     closed = params["jaxpr"]
     smaller, read = dead_code_elimination(closed.jaxpr, used)
     changed = {
@@ -351,7 +351,7 @@ def _prune(eqn, used):
     return eqn._replace(
         invars=[v for v, r in zip(eqn.invars, read, strict=True) if r],
         outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
-        params={**params, **changed},
+        own_params={**params, **changed},
         effects=smaller.effects,
     )
 

@@ -19,7 +19,7 @@ def scan(p, eqn: Eqn, values) -> list:
     """Every device scans its parts of the rows; the axis that is scanned is whole. What is only added to may be carried
     as terms of a sum, which is taken behind the loop.
     """
-    params, body = eqn.params, eqn.params["jaxpr"]
+    params, body = eqn.own_params, eqn.own_params["jaxpr"]
     fixed, kept = params["num_consts"], params["num_carry"]
     first = fixed + kept
     ins = [p.planned(v) for v in body.jaxpr.invars]
@@ -40,7 +40,7 @@ def scan(p, eqn: Eqn, values) -> list:
 
 def loop(p, eqn: Eqn, values) -> list:
     """Every device goes through the same steps: what is asked after each is asked of whole values."""
-    params = eqn.params
+    params = eqn.own_params
     asks, body = params["cond_jaxpr"], params["body_jaxpr"]
     first, second = params["cond_nconsts"], params["body_nconsts"]
     ins = [p.planned(v) for v in body.jaxpr.invars]
@@ -61,13 +61,13 @@ def branches(p, eqn: Eqn, values) -> list:
     outs = [p.planned(v) for v in eqn.outvars]
     forms = [Form(())] + [Form(s) for s in ins]
     xs = [p.get(v, form, eqn, i) for i, (v, form) in enumerate(zip(values, forms, strict=True))]
-    local = tuple(p.body(branch, ins, outs) for branch in eqn.params["branches"])
-    return results(p, eqn, outs, eqn.primitive.bind(*xs, **{**eqn.params, "branches": local}))
+    local = tuple(p.body(branch, ins, outs) for branch in eqn.own_params["branches"])
+    return results(p, eqn, outs, eqn.primitive.bind(*xs, **{**eqn.own_params, "branches": local}))
 
 
 def shard_map(p, eqn: Eqn, values) -> list:
     """What is already a program of one device of this mesh."""
-    params = eqn.params
+    params = eqn.own_params
     ins = [p.without_trivial(split_of_spec(s, v.aval.ndim)) for s, v in zip(params["in_specs"], values, strict=True)]
     outs = [
         p.without_trivial(split_of_spec(s, v.aval.ndim)) for s, v in zip(params["out_specs"], eqn.outvars, strict=True)

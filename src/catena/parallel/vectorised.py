@@ -140,13 +140,13 @@ def without_types(closed: ClosedJaxpr) -> ClosedJaxpr:
         if eqn.primitive is pvary_p or eqn.primitive is pcast_p:
             plain[eqn.outvars[0]] = read(eqn.invars[0])
             continue
-        params = {k: parameter_without_types(v) for k, v in eqn.params.items()}
+        params = {k: parameter_without_types(v) for k, v in eqn.own_params.items()}
         if eqn.primitive is axis_index_p:
             params = {"axis_name": params["axis_name"]}
         elif "check_vma" in params:
             params["check_vma"] = False
         invars_read = [read(v) for v in eqn.invars]
-        eqns.append(eqn._replace(invars=invars_read, outvars=[bound(v) for v in eqn.outvars], params=params))
+        eqns.append(eqn._replace(invars=invars_read, outvars=[bound(v) for v in eqn.outvars], own_params=params))
     outvars = [read(v) for v in jaxpr.outvars]
     return ClosedJaxpr(Jaxpr(constvars, invars, outvars, eqns, jaxpr.effects, jaxpr.debug_info), closed.consts)
 

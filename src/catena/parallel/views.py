@@ -36,7 +36,7 @@ def composed(p, eqn: Eqn, value: Value, axes, change) -> Value | None:
 
 
 def sliced(p, eqn: Eqn, values) -> Value | None:
-    starts, stops, steps = (eqn.params[k] for k in ("start_indices", "limit_indices", "strides"))
+    starts, stops, steps = (eqn.own_params[k] for k in ("start_indices", "limit_indices", "strides"))
     if steps is not None and any(s != 1 for s in steps):
         return None
     (value,), out = values, eqn.outvars[0].aval
@@ -45,7 +45,7 @@ def sliced(p, eqn: Eqn, values) -> Value | None:
 
 
 def padded(p, eqn: Eqn, values) -> Value | None:
-    config = eqn.params["padding_config"]
+    config = eqn.own_params["padding_config"]
     if any(interior for _, _, interior in config):
         return None
     value, fill = values
@@ -60,7 +60,7 @@ def padded(p, eqn: Eqn, values) -> Value | None:
 
 def joined(p, eqn: Eqn, values) -> Value | None:
     """Pieces of one array that follow each other, round its end too, are a view of it; others are chosen from."""
-    axis, out = eqn.params["dimension"], eqn.outvars[0].aval
+    axis, out = eqn.own_params["dimension"], eqn.outvars[0].aval
     if out.extended or not any(lies_split(p, value, [axis]) for value in values):
         return None
     bases, views = zip(*map(under, values), strict=True)

@@ -87,7 +87,7 @@ def positions(p, eqn, way: Choice, xs, params, names) -> list:
 def can_draw(p, eqn, way: Choice) -> float:
     """Numbers are drawn in parts where the generator counts, from one key."""
     (keys,), (out,) = eqn.invars, eqn.outvars
-    counts = is_positional(eqn.params["impl"]) and eqn.params.get("partitionable", True)
+    counts = is_positional(eqn.own_params["impl"]) and eqn.own_params.get("partitionable", True)
     return 0.0 if counts and not keys.aval.ndim and out.aval.size < 2**32 else math.inf
 
 
@@ -161,7 +161,7 @@ def with_halos(p, eqn, way: Choice, xs, spatial: list, filling) -> list:
 
 def convolved(eqn) -> list | None:
     """The axes of space of a convolution, where nothing stands between elements of its operand."""
-    params, numbers = eqn.params, eqn.params["dimension_numbers"]
+    params, numbers = eqn.own_params, eqn.own_params["dimension_numbers"]
     if any(d != 1 for d in params["lhs_dilation"]):
         return None
     kernel = [eqn.invars[1].aval.shape[a] for a in numbers.rhs_spec[2:]]
@@ -181,7 +181,7 @@ def convolution(p, eqn, way: Choice, xs, params, names) -> list:
 
 def pooled(eqn) -> list | None:
     """The axes of a reduction over windows, where nothing stands between elements."""
-    params = eqn.params
+    params = eqn.own_params
     dilated = [*params["base_dilation"], *params.get("window_dilation", ())]
     if any(d != 1 for d in dilated):
         return None
@@ -214,7 +214,7 @@ def rows_of_largest(p, eqn, way: Choice) -> float:
     """Every device sends its largest elements, and where they are."""
     size = p.part_size(eqn.outvars[0].aval, way.results[0])
     itemsize = eqn.outvars[0].aval.dtype.itemsize
-    ways = p.ways(way.operands[0][eqn.params["axes"][0]])
+    ways = p.ways(way.operands[0][eqn.own_params["axes"][0]])
     return size * (1 + eqn.invars[0].aval.dtype.itemsize / itemsize) * (ways - 1)
 
 
@@ -245,7 +245,7 @@ def iota_of(dtype, shape: tuple):
 
 def rows_gathered(eqn, factors: list) -> list:
     """A gather of single rows: the axis that they are taken from is one whose parts give terms of the result."""
-    numbers, sizes, operand = eqn.params["dimension_numbers"], eqn.params["slice_sizes"], eqn.invars[0].aval
+    numbers, sizes, operand = eqn.own_params["dimension_numbers"], eqn.own_params["slice_sizes"], eqn.invars[0].aval
     axes = numbers.start_index_map
     if len(axes) != 1 or sizes[axes[0]] != 1 or axes[0] not in numbers.collapsed_slice_dims:
         return factors
@@ -255,9 +255,9 @@ def rows_gathered(eqn, factors: list) -> list:
 
 def can_add(p, eqn, way: Choice) -> float:
     """Terms can be added up of numbers, where it is said what stands for rows that do not exist."""
-    out, fills = eqn.outvars[0].aval, eqn.params["mode"] is GatherScatterMode.FILL_OR_DROP
+    out, fills = eqn.outvars[0].aval, eqn.own_params["mode"] is GatherScatterMode.FILL_OR_DROP
     numeric = not out.extended and out.dtype != bool
-    return 0.0 if numeric and not (fills and eqn.params["fill_value"] is None) else math.inf
+    return 0.0 if numeric and not (fills and eqn.own_params["fill_value"] is None) else math.inf
 
 
 def taken(p, eqn, way: Choice, xs, params, names) -> list:

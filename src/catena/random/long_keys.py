@@ -17,9 +17,9 @@ OVER_WORDS = {eq_p: reduce_and_p, ne_p: reduce_or_p}  # what becomes of the resu
 
 def by_words(eqn: Eqn) -> ClosedJaxpr | None:
     """What an equation does, on words; None for one that knows of them, or calls jaxprs."""
-    if eqn.primitive in OF_KEYS or any(True for _ in subjaxprs(eqn.params)):
+    if eqn.primitive in OF_KEYS or any(True for _ in subjaxprs(eqn.own_params)):
         return None
-    apply = lambda *words: eqn.primitive.bind(*words, **eqn.params)  # noqa: E731
+    apply = lambda *words: eqn.primitive.bind(*words, **eqn.own_params)  # noqa: E731
     axes = tuple(v.aval.ndim if is_key_dtype(v.aval.dtype) else None for v in eqn.invars)
     mapped = vmap(apply, in_axes=axes, out_axes=-1)
 

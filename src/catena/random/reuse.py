@@ -150,7 +150,7 @@ def run(jaxpr, numbers: list, ledger: Ledger) -> list:
     names = Names()
     for eqn in jaxpr.eqns:
         ins, operands = [read(v) for v in eqn.invars], names.of(eqn)
-        outs = apply(eqn.primitive, ins, eqn.params, [v.aval for v in eqn.outvars], ledger, eqn.source, operands)
+        outs = apply(eqn.primitive, ins, eqn.own_params, [v.aval for v in eqn.outvars], ledger, eqn.source, operands)
         env.update(zip(eqn.outvars, outs, strict=True))
     return [read(v) for v in jaxpr.outvars]
 
@@ -164,7 +164,7 @@ class Names:
     def of(self, eqn) -> tuple:
         """The names of the operands of an equation, after which its results are named."""
         operands = tuple(str(v.val) if type(v) is Literal else self.names.setdefault(v, object()) for v in eqn.invars)
-        made = (eqn.primitive, repr(eqn.params) if len(eqn.params) < 8 else id(eqn), operands)
+        made = (eqn.primitive, repr(eqn.own_params) if len(eqn.own_params) < 8 else id(eqn), operands)
         for i, v in enumerate(eqn.outvars):
             self.names[v] = self.names.setdefault((made, i), object())
         return operands
@@ -391,7 +391,7 @@ def keys_within(params: dict) -> list:
     for closed in [p for x in params.values() for p in (x if isinstance(x, tuple) else (x,)) if hasattr(p, "jaxpr")]:
         found += [x for x in getattr(closed, "consts", ()) if is_typed_key(x)]
         for eqn in closed.jaxpr.eqns:
-            found += keys_within(eqn.params)
+            found += keys_within(eqn.own_params)
     return found
 
 

@@ -75,16 +75,16 @@ def origin(jaxpr: Jaxpr, v, made: dict, names: list[str]) -> tuple[str, Any]:
         return f"from the argument {names[jaxpr.invars.index(v)]}", None
     eqn = innermost(made[v], v)
     if eqn.primitive.name == "name":
-        return f"named {eqn.params['name']!r}", eqn.source
+        return f"named {eqn.own_params['name']!r}", eqn.source
     if eqn.primitive.name == "jit":
-        return f"output of jitted function {eqn.params['name']!r}", eqn.source
+        return f"output of jitted function {eqn.own_params['name']!r}", eqn.source
     return f"output of {'checkpoint' if eqn.primitive.name == 'remat2' else eqn.primitive.name}", eqn.source
 
 
 def innermost(eqn: Eqn, v) -> Eqn:
     """The equation that makes a value; of a checkpointed call, the one inside it."""
     while eqn.primitive.name == "remat2":
-        jaxpr = eqn.params["jaxpr"].jaxpr
+        jaxpr = eqn.own_params["jaxpr"].jaxpr
         v = jaxpr.outvars[eqn.outvars.index(v)]
         inside = next((e for e in jaxpr.eqns if v in e.outvars), None)
         if inside is None:

@@ -57,7 +57,7 @@ def _evaluate(*args, jaxpr, **params):
 def has_interpreted(jaxpr: Jaxpr) -> bool:
     """Whether functions of the user's evaluate some operations; then all of it is evaluated step by step."""
     return any(
-        e.primitive.interpreted or any(has_interpreted(inner) for inner in subjaxprs(e.params)) for e in jaxpr.eqns
+        e.primitive.interpreted or any(has_interpreted(inner) for inner in subjaxprs(e.own_params)) for e in jaxpr.eqns
     )
 
 
@@ -136,12 +136,12 @@ def without_results(closed: ClosedJaxpr, used) -> ClosedJaxpr:
 
 def _save(eqn, unknown: tuple, saving: Callable) -> SavedEquation:
     """The policy of the checkpoint around it reaches inside; what that computes again, this need not once more."""
-    forward, rest, count = saving(eqn.params["jaxpr"], unknown)
+    forward, rest, count = saving(eqn.own_params["jaxpr"], unknown)
     saved = [Var(a) for a in forward.out_avals[len(eqn.outvars) :]]
     return SavedEquation(
-        [eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.params, "jaxpr": forward})],
+        [eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.own_params, "jaxpr": forward})],
         saved,
-        [eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.params, "jaxpr": rest, "differentiated": True})],
+        [eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.own_params, "jaxpr": rest, "differentiated": True})],
     )
 
 

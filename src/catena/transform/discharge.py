@@ -56,7 +56,7 @@ def has_references(closed: ClosedJaxpr) -> bool:
 def mentions(jaxpr) -> bool:
     variables = [*jaxpr.invars, *jaxpr.constvars, *(v for e in jaxpr.eqns for v in e.outvars)]
     return any(type(v.aval) is AbstractRef for v in variables) or any(
-        mentions(inner) for e in jaxpr.eqns for inner in subjaxprs(e.params)
+        mentions(inner) for e in jaxpr.eqns for inner in subjaxprs(e.own_params)
     )
 
 
@@ -99,7 +99,7 @@ def run(jaxpr, consts, operands) -> list:
         for eqn in jaxpr.eqns:
             args = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
             context.source = eqn.source or before
-            out = apply(eqn.primitive, args, eqn.params)
+            out = apply(eqn.primitive, args, eqn.own_params)
             env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else (out,), strict=True))
     finally:
         context.source = before

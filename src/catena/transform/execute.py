@@ -413,7 +413,7 @@ def rerun(closed: ClosedJaxpr, arrays) -> None:
             for eqn in closed.eqns:
                 context.source = eqn.source or before
                 values = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
-                out = eqn.primitive.bind(*values, **eqn.params)
+                out = eqn.primitive.bind(*values, **eqn.own_params)
                 outs = out if eqn.primitive.multiple_results else (out,)
                 check_results(eqn.primitive.name, outs, values)
                 env.update(zip(eqn.outvars, outs, strict=True))
@@ -512,9 +512,9 @@ def on_mesh(closed: ClosedJaxpr) -> Placement | None:
 def mesh_of(jaxpr: Jaxpr):
     """The mesh of the devices that a part of a jaxpr is mapped over, or ``None``."""
     for eqn in jaxpr.eqns:
-        named = eqn.params.get("mesh" if eqn.primitive.name == "shard_map" else "sharding")
+        named = eqn.own_params.get("mesh" if eqn.primitive.name == "shard_map" else "sharding")
         mesh = getattr(named, "mesh", named)
-        found = mesh if hasattr(mesh, "_flat") else next(filter(None, map(mesh_of, subjaxprs(eqn.params))), None)
+        found = mesh if hasattr(mesh, "_flat") else next(filter(None, map(mesh_of, subjaxprs(eqn.own_params))), None)
         if found is not None:
             return found
     return None

@@ -16,7 +16,7 @@ def called(eqn: Eqn):
     """The jaxpr that an equation calls on its operands, or ``None``."""
     if eqn.primitive.name in LOOPS or eqn.primitive.name == "shard_map" or rule_of(eqn.primitive) is not AS_CALLED:
         return None
-    body = next((j for name in BODIES if (j := eqn.params.get(name)) is not None), None)
+    body = next((j for name in BODIES if (j := eqn.own_params.get(name)) is not None), None)
     jaxpr = getattr(body, "jaxpr", body)
     if not isinstance(jaxpr, Jaxpr):
         return None
@@ -47,8 +47,8 @@ def flattened(closed: ClosedJaxpr, called=called) -> ClosedJaxpr:
                 outs = copied(getattr(body, "jaxpr", body), getattr(body, "consts", ()), operands)
             else:
                 outs = [Var(v.aval) for v in eqn.outvars]
-                own = {name: own_bodies(eqn.params[name], called) for name in LOOPS.get(eqn.primitive.name, ())}
-                eqns.append(eqn._replace(invars=operands, outvars=outs, params={**eqn.params, **own}))
+                own = {name: own_bodies(eqn.own_params[name], called) for name in LOOPS.get(eqn.primitive.name, ())}
+                eqns.append(eqn._replace(invars=operands, outvars=outs, own_params={**eqn.own_params, **own}))
             env.update(zip(eqn.outvars, outs, strict=True))
         return [read(x) for x in jaxpr.outvars]
 

@@ -63,10 +63,12 @@ def _batch(axis, args, dims, *, forward, function, **params):
 
 
 def _prune(eqn, used):
-    forward, function = eqn.params["forward"], eqn.params["function"]
+    forward, function = eqn.own_params["forward"], eqn.own_params["function"]
     count = len(function.out_avals)
     called, n = (forward, len(used)) if any(used[count:]) else (function, count)
-    call = eqn.replace(primitive=jit_p, outvars=eqn.outvars[:n], params={"jaxpr": called, "name": eqn.params["name"]})
+    call = eqn.replace(
+        primitive=jit_p, outvars=eqn.outvars[:n], params={"jaxpr": called, "name": eqn.own_params["name"]}
+    )
     return prune_call(call, used[:n])
 
 

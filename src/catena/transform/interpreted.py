@@ -125,7 +125,7 @@ def _function(eqn: Eqn):
         return None
     found, others = formulas.get(primitive, (primitive.rule("evaluate"), ()))
     function = primitive.evaluate if eqn.invars and eqn.invars[0].aval.dtype in others else found
-    return functools.partial(function, **eqn.params) if eqn.params else function
+    return functools.partial(function, **eqn.own_params) if eqn.own_params else function
 
 
 def _spare(eqns, functions: list, read: list, numbers: dict) -> dict:
@@ -154,11 +154,11 @@ def _step(eqn: Eqn, function, inputs: list, outputs: list, last: tuple, spare: d
         return function, _getter([*inputs, *out]), outputs[0], avals[0].dtype, tuple(i for i in last if i not in out)
     call_rule = _call_rule(primitive)
     if call_rule is not None:
-        call = call_rule(**eqn.params)
+        call = call_rule(**eqn.own_params)
     elif primitive.takes_arrays or any(map(_is_special, avals)):
         call = functools.partial(_bind, eqn, [v.aval for v in eqn.invars])
     else:
-        call = functools.partial(_several, functools.partial(primitive.rule("evaluate"), **eqn.params), avals)
+        call = functools.partial(_several, functools.partial(primitive.rule("evaluate"), **eqn.own_params), avals)
     where = slice(outputs[0], outputs[-1] + 1) if outputs else slice(0)
     return call, _getter(inputs), where, None, last
 
@@ -179,7 +179,7 @@ def _checked_step(kinds: frozenset, eqn: Eqn, inputs: list, outputs: list, last:
 
 def _checked(kinds: frozenset, eqn: Eqn, call, *values) -> list:
     outs = call(*values)
-    value_checks.check_operation(eqn.primitive, eqn.params, values, outs, kinds, eqn)
+    value_checks.check_operation(eqn.primitive, eqn.own_params, values, outs, kinds, eqn)
     return outs
 
 
@@ -221,7 +221,7 @@ def _bind(eqn: Eqn, avals: list, *values) -> list:
     before = context.source
     context.source = eqn.source or before
     try:
-        out = eqn.primitive.bind(*[typed_array(x, a) for x, a in zip(values, avals, strict=True)], **eqn.params)
+        out = eqn.primitive.bind(*[typed_array(x, a) for x, a in zip(values, avals, strict=True)], **eqn.own_params)
     finally:
         context.source = before
     outs = out if eqn.primitive.multiple_results else (out,)

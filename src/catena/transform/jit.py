@@ -414,7 +414,8 @@ def as_parts(jitted: JitFunction, args, kwargs) -> tuple[JitFunction, tuple, dic
     if found is None:
         places = None if jitted._places is None else jitted._places.with_another_result()
         function = stateful.on_parts(jitted._fun)
-        found = jitted._of_parts = JitFunction(function, static, donate, options=jitted._options, places=places)
+        found = JitFunction(function, static, donate, options=jitted._options, places=places)
+        vars(jitted)["_of_parts"] = found
     _, dynamic_args, dynamic_kwargs = jitted._split(args, kwargs)
     (parts, named), objects = stateful.to_parts((dynamic_args, dynamic_kwargs))
     nums = {i % len(args) for i in static[0] if -len(args) <= i < len(args)}

@@ -152,7 +152,7 @@ def jaxpr_axis_names(closed: ClosedJaxpr) -> tuple:
     """The named axes that the equations of a jaxpr read."""
     found = closed.memo.get("axis_names")
     if found is None:
-        names = dict.fromkeys(n for e in closed.eqns for n in e.primitive.axis_names(e.params))
+        names = dict.fromkeys(n for e in closed.eqns for n in e.primitive.axis_names(e.own_params))
         found = closed.memo["axis_names"] = tuple(names)
     return found
 
@@ -175,6 +175,5 @@ jit_p = Primitive(
     lower=_lower,
     prune=prune_call,
 )
-jit_p.usual = {"inline": False, "keep_unused": False}
 jit_p.discharge = call_rule(jit_p)  # type: ignore[attr-defined]
 interpreted.calls[jit_p] = _interpreted

@@ -140,7 +140,7 @@ class ProgramSplits(Splits):
 
     def tie_operation(self, eqn: Eqn) -> None:
         avals, outs = tuple(x.aval for x in eqn.invars), [v.aval for v in eqn.outvars]
-        factors = factors_of(eqn.primitive, avals, outs, eqn.params)
+        factors = factors_of(eqn.primitive, avals, outs, eqn.own_params)
         joined = [f._replace(operands=f.operands + f.results) for f in factors]
         values = [*eqn.invars, *eqn.outvars]
         if eqn.primitive.name in WRITES:
@@ -161,7 +161,7 @@ class ProgramSplits(Splits):
 
     def constrain(self, eqn: Eqn) -> None:
         """What a constraint asks for, where it is one for this mesh."""
-        sharding, ndim = eqn.params[CONSTRAINTS[eqn.primitive.name]], eqn.outvars[0].aval.ndim
+        sharding, ndim = eqn.own_params[CONSTRAINTS[eqn.primitive.name]], eqn.outvars[0].aval.ndim
         spec = getattr(sharding, "spec", None)
         if spec is not None and sharding.mesh.shape_tuple == self.mesh.shape_tuple:
             free = [e is PartitionSpec.UNCONSTRAINED for e in spec] + [False] * ndim
@@ -170,7 +170,7 @@ class ProgramSplits(Splits):
 
     def scan(self, eqn: Eqn) -> None:
         """A scan walks along the first axis of ``xs``, and carries a value through all steps."""
-        body, fixed, carried = eqn.params["jaxpr"].jaxpr, eqn.params["num_consts"], eqn.params["num_carry"]
+        body, fixed, carried = eqn.own_params["jaxpr"].jaxpr, eqn.own_params["num_consts"], eqn.own_params["num_carry"]
         first = fixed + carried
         self.tie_program(body)
         for outer, inner in zip(eqn.invars[:fixed], body.invars[:fixed], strict=True):
@@ -184,8 +184,8 @@ class ProgramSplits(Splits):
 
     def loop(self, eqn: Eqn) -> None:
         """A while loop: what is carried is the same before, in and after each step."""
-        asks, body = eqn.params["cond_jaxpr"].jaxpr, eqn.params["body_jaxpr"].jaxpr
-        first, second = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+        asks, body = eqn.own_params["cond_jaxpr"].jaxpr, eqn.own_params["body_jaxpr"].jaxpr
+        first, second = eqn.own_params["cond_nconsts"], eqn.own_params["body_nconsts"]
         self.tie_program(asks)
         self.tie_program(body)
         for outer, inner in zip(eqn.invars, [*asks.invars[:first], *body.invars[:second]], strict=False):
@@ -196,7 +196,7 @@ class ProgramSplits(Splits):
 
     def branches(self, eqn: Eqn) -> None:
         """A condition: its operands and results are those of all branches."""
-        for branch in eqn.params["branches"]:
+        for branch in eqn.own_params["branches"]:
             self.tie_program(branch.jaxpr)
             for outer, inner in zip(eqn.invars[1:], branch.jaxpr.invars, strict=True):
                 self.same(outer, inner)
@@ -205,8 +205,8 @@ class ProgramSplits(Splits):
 
     def shard_map(self, eqn: Eqn) -> None:
         """What is put together of the parts of devices is split as it says."""
-        if eqn.params["mesh"].shape_tuple == self.mesh.shape_tuple:
-            for v, spec in zip(eqn.outvars, eqn.params["out_specs"], strict=True):
+        if eqn.own_params["mesh"].shape_tuple == self.mesh.shape_tuple:
+            for v, spec in zip(eqn.outvars, eqn.own_params["out_specs"], strict=True):
                 self.pin(v, split_of_spec(spec, v.aval.ndim))
 
 

@@ -68,7 +68,7 @@ def saving(closed: ClosedJaxpr, unknown: tuple, policy: Callable) -> Saving:
     for eqn in jaxpr.eqns:
         flags = tuple([type(v) is Var and v in unknown_vars for v in eqn.invars])
         own = eqn.primitive.split_by_policy is None
-        if own and not any(flags) and policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params):
+        if own and not any(flags) and policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.own_params):
             forward.append(eqn)
             saved += eqn.outvars
             continue
@@ -130,7 +130,7 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
         if eqn.primitive is not jit_p:
             eqns.append(eqn._replace(invars=read))
             continue
-        inner = inline_calls(eqn.params["jaxpr"])
+        inner = inline_calls(eqn.own_params["jaxpr"])
         local = dict(zip(inner.jaxpr.invars, read, strict=True))
         for v, c in zip(inner.jaxpr.constvars, inner.consts, strict=True):
             local[v] = Var(v.aval)

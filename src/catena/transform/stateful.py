@@ -28,7 +28,9 @@ class Parts:
 
 
 register_pytree_node(
-    Parts, lambda p: (tuple(p.values), (p.type, p.state, p.place)), lambda known, values: Parts(*known, values)
+    Parts,
+    lambda p: (tuple(p.values), (p.type, p.state, p.place)),
+    lambda known, values: Parts(known[0], known[1], known[2], values),
 )
 
 
@@ -117,7 +119,9 @@ def check_own(name: str, operands) -> None:
       NotImplementedError: for which object.
     """
     trace = _staged()
-    for x in operands if trace is not None else ():
+    if trace is None:
+        return
+    for x in operands:
         if has_state(x) and not any(x is known for known in trace.own):
             raise NotImplementedError(
                 f"{name}: the {type(x).__name__}, whose type has a state, comes from outside of {trace.name}, which is "

@@ -68,12 +68,13 @@ def define_in_lanes(real: str, width: int, to_spectrum: bool) -> str:
         c.store(z[0], at)
         c.store(z[1], c.at(at, width))
 
-    first, second = load("0"), load("%h") if not to_spectrum else None
+    first = load("0")
     if to_spectrum:
         zero = c.constant(0.0)
         store((c.op("fadd", *first), zero), "0")
         store((c.op("fsub", *first), zero), "%h")
     else:
+        second = load("%h")
         ends = c.op("fadd", first[0], second[0]), c.op("fsub", first[0], second[0])
         store(c.scale(ends, c.constant(0.5)), "0")
     k, opened = e.begin_loop(1, "%h")

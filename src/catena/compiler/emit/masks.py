@@ -39,6 +39,8 @@ def _conjuncts(body, i: int):
 
 def _is_seldom_on(nest: Nest, i: int) -> bool:
     """Whether a statement is a comparison of the place along the lanes that fails for more than half of them."""
+    if nest.vector is None:
+        return False
     s, n = nest.stmts[i], nest.extents[nest.vector]
     if s.op not in ("lt", "ge") or nest.stmts[s.args[1]].op != "const" or nest.stmts[s.args[0]].op != "affine":
         return False

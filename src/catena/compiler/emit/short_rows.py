@@ -104,7 +104,9 @@ class ShortRows:
         """A part at computed places of its rows, from the vectors that hold all that lies between."""
         size = self.nest.together.chooses
         along, place = self.body.layout.coefficient(i, self.nest.vector), s.attr[2][2][0][0]
-        low, high = short_rows.within(self.nest, s, self.nest.vector, self.d, self.width, size)
+        between = short_rows.within(self.nest, s, self.nest.vector, self.d, self.width, size)
+        assert between is not None  # else the rows would not be taken together so
+        low, high = between
         base, const = self.copies[part].pointers[i]
         at = short_rows.places(along, 0, self.n, part, self.width)
         first, last, read = min(at) + low, max(at) + high, []

@@ -16,7 +16,7 @@ from catena.core import value_checks
 from catena.core.dtypes import KIND
 from catena.core.failures import MADE, Loop, Site
 from catena.core.source import user_source
-from catena.core.value_checks import Test
+from catena.core.value_checks import Probe
 
 MOST_SHOWN = 3
 SHOWN = frozenset(np.dtype(t) for t in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"))
@@ -42,13 +42,13 @@ class Checks(NamedTuple):
         of the equation, unless that is a program.
         """
         if not self.kinds:
-            return _several(rule(b, *operands, **eqn.params))
+            return _several(rule(b, *operands, **eqn.own_params))
         if value_checks.runs_program(eqn):
-            results = _several(rule(b, *operands, **eqn.params))
+            results = _several(rule(b, *operands, **eqn.own_params))
             return self.quiet().after(b, eqn, operands, results) if eqn.primitive.name == "cond" else results
         b.checks = self._replace(kinds=frozenset())
         operands = self.before(b, eqn, operands)
-        results = self.after(b, eqn, operands, _several(rule(b, *operands, **eqn.params)))
+        results = self.after(b, eqn, operands, _several(rule(b, *operands, **eqn.own_params)))
         b.checks = self
         return results
 
@@ -59,7 +59,7 @@ class Checks(NamedTuple):
     def before(self, b, eqn, operands: list) -> list:
         """The operands of an equation, tested."""
         tested, numbers = list(operands), GraphNumbers(b)
-        for test in value_checks.operand_tests(numbers, self.kinds, eqn.primitive, eqn.params, operands):
+        for test in value_checks.operand_tests(numbers, self.kinds, eqn.primitive, eqn.own_params, operands):
             x = operands[test.position]
             tested[test.position] = self._checked(b, eqn, tested[test.position], test, x.shape)
         return tested
@@ -67,13 +67,13 @@ class Checks(NamedTuple):
     def after(self, b, eqn, operands: list, results: list) -> list:
         """The results of an equation, tested; those of a program were tested where they were made."""
         tested, numbers = list(results), GraphNumbers(b)
-        tests = value_checks.result_tests(numbers, self.kinds, eqn.primitive, eqn.params, operands, results)
+        tests = value_checks.result_tests(numbers, self.kinds, eqn.primitive, eqn.own_params, operands, results)
         for test in tests:
             y = results[test.position]
             tested[test.position] = self._checked(b, eqn, tested[test.position], test, y.shape)
         return tested
 
-    def _checked(self, b, eqn, x, test: Test, shape: tuple):
+    def _checked(self, b, eqn, x, test: Probe, shape: tuple):
         if test.failed.form == "constant" and not test.failed.params.array.any():
             return x
         shown = [s for s in test.shown if s.dtype in SHOWN and s.shape in (shape, ())][:MOST_SHOWN]

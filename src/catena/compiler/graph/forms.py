@@ -284,7 +284,7 @@ LONG = 32  # logarithms, exponentials and long polynomials
 ITERATED = 256  # series, fractions and quadratures
 
 
-def _rows(names: str, **facts: int) -> dict[str, Op]:
+def _rows(names: str, **facts: Any) -> dict[str, Op]:
     return dict.fromkeys(names.split(), Op(**facts))
 
 

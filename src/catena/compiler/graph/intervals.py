@@ -57,6 +57,19 @@ def interval_of(v: Value) -> Interval | None:
     return limits(v.dtype) if v.bounds is None else v.bounds
 
 
+def span(dtype: np.dtype) -> Interval:
+    """What integers of a dtype can be."""
+    found = limits(dtype)
+    if found is None:
+        raise TypeError(f"{dtype} is no dtype of integers")
+    return found
+
+
+def interval(v: Value) -> Interval:
+    """Where the elements of an integer value lie."""
+    return span(v.dtype) if v.bounds is None else v.bounds
+
+
 def _bound(region: Region, chooses: bool) -> list[Region]:
     """Bounds the values of a region, and the inputs of the regions in it, which are given back. In a program that is
     checked no choices are made: what is not chosen is looked at, too.
@@ -84,7 +97,7 @@ def bounds_of(v: Value) -> Interval | None:
         return v.bounds  # of an input of a loop, or one of its results
     rule = _RULES.get(v.form)
     found = rule(v) if rule else None
-    return found if found is not None and found.within(limits(v.dtype)) else None  # beyond them, it wraps around
+    return found if found is not None and found.within(span(v.dtype)) else None  # beyond them, it wraps around
 
 
 def _choice(v: Value) -> Value | None:
@@ -94,14 +107,14 @@ def _choice(v: Value) -> Value | None:
     found = None
     if v.params.op == "select":
         predicate, yes, no = v.args
-        found = {TRUE: yes, FALSE: no}.get(interval_of(predicate)) if predicate.dtype.kind == "b" else None
+        found = {TRUE: yes, FALSE: no}.get(interval(predicate)) if predicate.dtype.kind == "b" else None
     elif v.params.op in ("max", "min"):
-        a, b = map(interval_of, v.args)
+        a, b = map(interval, v.args)
         greater = v.args if a.low >= b.high else v.args[::-1] if b.low >= a.high else (None, None)
         found = greater[v.params.op == "min"]
     elif v.params.op == "clamp":
         low, x, high = v.args
-        if interval_of(x).within(Interval(interval_of(low).high, interval_of(high).low)):
+        if interval(x).within(Interval(interval(low).high, interval(high).low)):
             found = x
     return found if found is not None and (found.shape, found.dtype) == (v.shape, v.dtype) else None
 
@@ -110,8 +123,8 @@ def _choice(v: Value) -> Value | None:
 
 
 def _map(v: Value) -> Interval | None:
-    operands = [interval_of(a) for a in v.args]
-    if None in operands:
+    operands = [found for a in v.args if (found := interval_of(a)) is not None]
+    if len(operands) < len(v.args):
         return None
     return _select(*v.args) if v.params.op == "select" else of_operation(v.params.op, operands)
 
@@ -123,8 +136,8 @@ def of_operation(op: str, sides: list[Interval]) -> Interval | None:
 
 def _select(predicate: Value, yes: Value, no: Value) -> Interval:
     sides = [_where(yes, predicate, True), _where(no, predicate, False)]
-    possible = [s for s, excluded in zip(sides, (FALSE, TRUE)) if s is not None and interval_of(predicate) != excluded]
-    first, *rest = possible or [interval_of(yes), interval_of(no)]
+    possible = [s for s, excluded in zip(sides, (FALSE, TRUE)) if s is not None and interval(predicate) != excluded]
+    first, *rest = possible or [interval(yes), interval(no)]
     for other in rest:
         first = first.joins(other)
     return first
@@ -134,18 +147,18 @@ def _where(v: Value, predicate: Value, holds: bool) -> Interval | None:
     """Where a value lies if a comparison holds, or does not; None where that cannot be."""
     side = _COMPARED.get((predicate.params.op, holds)) if predicate.form == "map" else None
     if side is None or limits(predicate.args[0].dtype) is None:
-        return interval_of(v)
+        return interval(v)
     x, y = predicate.args
-    seen = interval_of(x).meets(side(interval_of(y)))
+    seen = interval(x).meets(side(interval(y)))
     if seen.low > seen.high:
         return None
     if v is x:
         return seen
     if v.form == "map" and v.params.op == "add" and x in v.args:
         other = v.args[1] if v.args[0] is x else v.args[0]
-        sums = _add(seen, interval_of(other))
-        return sums if sums.within(limits(v.dtype)) else interval_of(v)
-    return interval_of(v)
+        sums = _add(seen, interval(other))
+        return sums if sums.within(span(v.dtype)) else interval(v)
+    return interval(v)
 
 
 ANY_LOW, ANY_HIGH = -(1 << 64), 1 << 64
@@ -249,8 +262,8 @@ def _first(v: Value) -> Interval | None:
     return interval_of(v.args[0])
 
 
-def _any_of(*args: Value) -> Interval | None:
-    first, *rest = (interval_of(a) for a in args)
+def _any_of(*args: Value) -> Interval:
+    first, *rest = map(interval, args)
     for other in rest:
         first = first.joins(other)
     return first
@@ -260,7 +273,7 @@ def _reduce(v: Value) -> Interval | None:
     (x,), count = v.args, math.prod(v.args[0].shape[d] for d in v.params.axes)
     if count and v.params.kind in ("max", "min"):
         return interval_of(x)
-    return _mul(interval_of(x), Interval(count, count)) if v.params.kind == "sum" else None
+    return _mul(interval(x), Interval(count, count)) if v.params.kind == "sum" else None
 
 
 def _argreduce(v: Value) -> Interval:
@@ -301,7 +314,7 @@ def _scan(node: Value) -> None:
         if init is None or step is None:
             continue
         ends = [_add(init, Interval(step * n, step * n)) for n in (0, max(p.length - 1, 0), p.length)]
-        if all(end.within(limits(carry.dtype)) for end in ends):
+        if all(end.within(span(carry.dtype)) for end in ends):
             carry.bounds = ends[0].joins(ends[1])
             if k in results:
                 results[k].bounds = ends[2]
@@ -321,7 +334,7 @@ def _while(node: Value) -> None:
             asked.bounds = carry.bounds = init
             continue
         last = _last(p.cond.outputs[0], asked)
-        if step > 0 and last is not None and last + step <= limits(carry.dtype).high:
+        if step > 0 and last is not None and last + step <= span(carry.dtype).high:
             carry.bounds = Interval(init.low, max(last, init.low))
             asked.bounds = Interval(init.low, max(last + step, init.high))
 
@@ -340,7 +353,7 @@ def _last(condition: Value, carry: Value) -> int | None:
 
 def _exact_or_limits(v: Value) -> Interval:
     """Where a value of a region lies of which only the inputs are bounded so far."""
-    return _constant(v) or limits(v.dtype) if v.form == "constant" else interval_of(v)
+    return _constant(v) or span(v.dtype) if v.form == "constant" else interval(v)
 
 
 def _step(carry: Value, out: Value) -> int | None:

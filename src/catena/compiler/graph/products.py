@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype):
     return found if found is not None else b.value("dot", shape, out_dtype, [lhs, rhs], numbers)
 
 
-def _without(b, x, dims: tuple, batch: tuple) -> tuple:
+def _without(b, x, dims: tuple, batch: tuple) -> tuple[Any, tuple]:
     """`x` without dimensions of one element, and where the dimensions of the batch are then."""
     shape = [n for d, n in enumerate(x.shape) if d not in dims]
     return b.reshape(x, shape), tuple(d - sum(e < d for e in dims) for d in batch)

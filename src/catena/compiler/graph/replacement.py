@@ -24,7 +24,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import FORMS, NOTHING, Constant, Input, Map, Output
 from catena.compiler.graph.graph import Region, Value
-from catena.compiler.graph.intervals import MOST_ELEMENTS, Interval, bounds_of, interval_of, limits, of_operation
+from catena.compiler.graph.intervals import MOST_ELEMENTS, Interval, bounds_of, interval, limits, of_operation, span
 
 MOST_BYTES = 64  # of a part that is handed on: more are read again
 MOST_ITERATIONS = 4  # that a part is handed on
@@ -148,7 +148,7 @@ class _Loop:
         rooms = [n - m for n, m in zip(shape, sizes)]
         given = [s if room else None for s, room in zip(starts, rooms)]
         forms = tuple(affine.ZERO if s is None else self.forms[s.number] for s in given)
-        exact = tuple(s is None or interval_of(s).within(Interval(0, room)) for s, room in zip(given, rooms))
+        exact = tuple(s is None or interval(s).within(Interval(0, room)) for s, room in zip(given, rooms))
         return Part(forms, sizes, exact)
 
     def _counted(self) -> Iterator[tuple[int, tuple[Value | int, int]]]:
@@ -204,6 +204,7 @@ class _Loop:
     def _first(self, k: int, update: Update, count: int) -> Value:
         """What lies, before the loop, where an update would have written so many iterations before the first."""
         x, starts = self.node.args[self.first + k], self._before(update.part.starts, -count)
+        assert starts is not None  # it was looked up for this, so what it hangs on is counted
         at = [self._outside(a) for a in starts]
         return self._made("dynamic_slice", update.new.shape, x.dtype, (x, *at), NOTHING)
 
@@ -283,7 +284,7 @@ def _is_update(v: Value) -> bool:
     rows = indices.args if indices.form == "concatenate" else (indices,)
     single = not p.batching and new.size == math.prod(p.slice_sizes) and len(rows) == indices.size == count
     rooms = [x.shape[d] - p.slice_sizes[d] for d in p.start_index_map]
-    within = [r.size == 1 and interval_of(r).within(Interval(0, room)) for r, room in zip(rows, rooms)]
+    within = [r.size == 1 and interval(r).within(Interval(0, room)) for r, room in zip(rows, rooms)]
     return single and (p.mode != "fill" or all(within))
 
 
@@ -323,8 +324,8 @@ def _form(v: Value, found: dict[int, Affine]) -> Affine | None:
     if v.form != "map" or any(a.number not in found for a in v.args):
         return None
     op, sides = v.params.op, [found[a.number] for a in v.args]
-    exact = of_operation(op, [interval_of(a) for a in v.args])
-    if exact is None or not exact.within(limits(v.dtype)):
+    exact = of_operation(op, [interval(a) for a in v.args])
+    if exact is None or not exact.within(span(v.dtype)):
         return None
     if op == "convert":
         return sides[0]

@@ -12,7 +12,7 @@ Complex values are pairs of statements; `complex_math` expands their operations.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Stmt(NamedTuple):
     op: str
     type: str  # name of the result's dtype
     args: tuple  # statements
-    attr: object  # load: (value number, dtype name, offset); const: number; affine: expression
+    attr: Any  # load: (value number, dtype name, offset); const: number; affine: expression
 
 
 class Flat(NamedTuple):

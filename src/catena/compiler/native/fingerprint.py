@@ -64,7 +64,7 @@ class Writer:
             if not eqn.primitive.own:
                 raise Unnamed
             skipped = NOT_RUN.get(eqn.primitive.name, ())
-            params = [(k, self.value(v)) for k, v in eqn.params.items() if k not in skipped]
+            params = [(k, self.value(v)) for k, v in eqn.own_params.items() if k not in skipped]
             read = [self.atom(v, names) for v in eqn.invars]
             made = [names.setdefault(v, f"{len(names)}:{self.value(v.aval)}") for v in eqn.outvars]
             lines.append(f"{made} {eqn.primitive.name} {params} {read}")

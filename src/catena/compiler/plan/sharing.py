@@ -29,7 +29,7 @@ def chunk(sharing: Sharing, nest: Nest, in_place: bool, in_loop: bool = False) -
     least = sharing.worthwhile_in_loops if in_loop else sharing.worthwhile
     if total < least or any(f.running for f in nest.folds):
         return None
-    if nest.sequential and nest.order[0] not in nest.independent:
+    if nest.sequential and nest.order[0] not in (nest.independent or ()):
         return None
     if not nest.sequential:
         _lift_long_loop(nest)

@@ -189,18 +189,18 @@ def tie(splits: ProgramSplits, eqn) -> None:
     """What the rule ties together, or the layouts of results that follow from those of operands."""
     avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
     values = [*eqn.invars, *eqn.outvars]
-    if eqn.params["sharding_rule"] is not None:
-        whole = getattr(eqn.params["sharding_rule"], "need_replication_factors", ())
-        found = factors(avals, outs, eqn.params, splits.mesh)
+    if eqn.own_params["sharding_rule"] is not None:
+        whole = getattr(eqn.own_params["sharding_rule"], "need_replication_factors", ())
+        found = factors(avals, outs, eqn.own_params, splits.mesh)
         tied = [f._replace(operands=f.operands + f.results) for f in found if f.kind == "pass" or not whole]
         splits.ties.append(Tie(eqn.primitive, values, tied, OTHERS))
-    elif eqn.params["infer_sharding_from_operands"] is not None:
+    elif eqn.own_params["infer_sharding_from_operands"] is not None:
         splits.ties.append(Tie(eqn.primitive, values, [], OTHERS, functools.partial(inferred, eqn)))
 
 
 def inferred(eqn, splits: ProgramSplits) -> list:
     """Extend what is known of results by what the user infers; those of which more is known now."""
-    params, mesh = eqn.params, splits.mesh
+    params, mesh = eqn.own_params, splits.mesh
     avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
     given = structs(params["in_tree"], mesh, avals, [splits.of(x) for x in eqn.invars])
     wanted = structs(params["out_tree"], mesh, outs, [None] * len(outs))
@@ -216,7 +216,7 @@ def inferred(eqn, splits: ProgramSplits) -> list:
 
 def partitioned(p, eqn, values) -> list:
     """What one device computes, as the user says."""
-    params, mesh, static = eqn.params, p.mesh, eqn.params["static_args"]
+    params, mesh, static = eqn.own_params, p.mesh, eqn.own_params["static_args"]
     avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
     given = structs(params["in_tree"], mesh, avals, [p.planned(x) for x in eqn.invars])
     wanted = structs(params["out_tree"], mesh, outs, [p.planned(v) for v in eqn.outvars])

@@ -74,7 +74,7 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
     1
     """
     for eqn in jaxpr.eqns:
-        yield from jaxprs_in_params(eqn.params)
+        yield from jaxprs_in_params(eqn.own_params)
 
 
 def gensym() -> Callable[[Any], Var]:

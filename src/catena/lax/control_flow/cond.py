@@ -195,7 +195,7 @@ def rearranged(rest: ClosedJaxpr, fwd, place, slots, forwarded, known_operand_av
 
 def _save(eqn, unknown: tuple, saving) -> SavedEquation | None:
     """What a policy saves in the branches, in slots that they share."""
-    branches = eqn.params["branches"]
+    branches = eqn.own_params["branches"]
     if unknown[0]:
         return None
     parts = [saving(branch, unknown[1:]) for branch in branches]
@@ -209,9 +209,9 @@ def _save(eqn, unknown: tuple, saving) -> SavedEquation | None:
     rest = tuple(with_slots(part.rest, place, slots) for part, place in zip(parts, places, strict=True))
     saved = [Var(a) for a in slots]
     return SavedEquation(
-        [eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.params, "branches": forward})],
+        [eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.own_params, "branches": forward})],
         saved,
-        [eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.params, "branches": rest})],
+        [eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.own_params, "branches": rest})],
     )
 
 
@@ -260,12 +260,12 @@ def with_zeros(closed: ClosedJaxpr, made: tuple, wanted: tuple, avals) -> Closed
 
 
 def _prune(eqn, used):
-    parts = [dead_code_elimination(b.jaxpr, used) for b in eqn.params["branches"]]
+    parts = [dead_code_elimination(b.jaxpr, used) for b in eqn.own_params["branches"]]
     read = (False,) * (len(eqn.invars) - 1)
     for _, flags in parts:
         read = either(read, flags)
     branches = []
-    for branch, (smaller, _) in zip(eqn.params["branches"], parts, strict=True):
+    for branch, (smaller, _) in zip(eqn.own_params["branches"], parts, strict=True):
         invars = partition(branch.jaxpr.invars, read)[1]
         jaxpr = Jaxpr(smaller.constvars, invars, smaller.outvars, smaller.eqns, None, common.unnamed(smaller))
         branches.append(ClosedJaxpr(jaxpr, branch.consts))

@@ -29,7 +29,7 @@ def _light(jaxpr) -> bool:
     return not jaxpr.effects and all(
         eqn.primitive.name not in ALONE
         and all(_small(v.aval) for v in (*eqn.invars, *eqn.outvars))
-        and all(_light(inner) for inner in subjaxprs(eqn.params))
+        and all(_light(inner) for inner in subjaxprs(eqn.own_params))
         for eqn in jaxpr.eqns
     )
 

@@ -241,17 +241,17 @@ def loop_save(stacked: Callable):
     """The ``save`` rule; ``stacked`` gives, from the type of one item and the parameters, the type of all of them."""
 
     def rule(eqn, unknown: tuple, saving: Callable) -> SavedEquation | None:
-        num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
-        carry_u, _ = unknown_carry(eqn.params["jaxpr"], num_consts, num_carry, unknown)
+        num_consts, num_carry = eqn.own_params["num_consts"], eqn.own_params["num_carry"]
+        carry_u, _ = unknown_carry(eqn.own_params["jaxpr"], num_consts, num_carry, unknown)
         flags = (*unknown[:num_consts], *carry_u, *unknown[num_consts + num_carry :])
-        forward, rest, count = saving(eqn.params["jaxpr"], flags)
+        forward, rest, count = saving(eqn.own_params["jaxpr"], flags)
         if not count:
             return None
-        saved = [Var(stacked(a, eqn.params)) for a in forward.out_avals[-count:]]
+        saved = [Var(stacked(a, eqn.own_params)) for a in forward.out_avals[-count:]]
         return SavedEquation(
-            [eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.params, "jaxpr": forward})],
+            [eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.own_params, "jaxpr": forward})],
             saved,
-            [eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.params, "jaxpr": rest})],
+            [eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.own_params, "jaxpr": rest})],
         )
 
     return rule
@@ -264,16 +264,16 @@ def loop_prune(leading: int):
     """The ``prune`` rule: only the results that are used, and what of the carry they depend on."""
 
     def rule(eqn, used):
-        num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
+        num_consts, num_carry = eqn.own_params["num_consts"], eqn.own_params["num_carry"]
         held = (False,) * num_carry
-        body, read, carry_kept = pruned_body(eqn.params["jaxpr"], num_consts, num_carry, tuple(used), held)
+        body, read, carry_kept = pruned_body(eqn.own_params["jaxpr"], num_consts, num_carry, tuple(used), held)
         lead, rest = split(eqn.invars, leading)
         outs_kept = carry_kept + tuple(used[num_carry:])
         sizes = {"num_consts": sum(read[:num_consts]), "num_carry": sum(carry_kept)}
         return eqn.replace(
             invars=lead + partition(rest, read)[1],
             outvars=partition(eqn.outvars, outs_kept)[1],
-            params={**eqn.params, "jaxpr": body, **sizes},
+            params={**eqn.own_params, "jaxpr": body, **sizes},
         )
 
     return rule

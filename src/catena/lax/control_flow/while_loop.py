@@ -482,8 +482,8 @@ def prune_rule(primitive):
     """The ``prune`` rule: only what is used, and what the condition and the rest depend on."""
 
     def rule(eqn, used):
-        cond, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
-        cond_nconsts, body_nconsts = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+        cond, body = eqn.own_params["cond_jaxpr"], eqn.own_params["body_jaxpr"]
+        cond_nconsts, body_nconsts = eqn.own_params["cond_nconsts"], eqn.own_params["body_nconsts"]
         num_carry = len(body.in_avals) - body_nconsts
         count = [True] * (primitive is while_save_p)
         of_carry, _, of_items = split(used, num_carry, len(count))

@@ -73,7 +73,7 @@ def equations(jaxpr: Jaxpr) -> Iterator[str]:
     yield f"a program of {', '.join(map(named, [*jaxpr.constvars, *jaxpr.invars]))}"
     for eqn in jaxpr.eqns:
         inner: list = []
-        params = [f"{key}={text_of(value, inner)}" for key, value in eqn.params.items()]
+        params = [f"{key}={text_of(value, inner)}" for key, value in eqn.own_params.items()]
         read = " ".join(map(atom, eqn.invars))
         yield f"{' '.join(map(named, eqn.outvars))} = {eqn.primitive.name}[{' '.join(params)}] {read}{AT}{eqn.source}"
         for body in inner:
