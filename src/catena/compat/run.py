@@ -15,11 +15,10 @@ SWITCH = "catena_as_jax.pth"
 
 
 def run(arguments: list[str], command: str = "run") -> dict:
-    """Run a script, with ``-m`` a module, with ``-c`` a text, as Python would, with catena for JAX in it and in the
-    processes it starts.
+    """Run a program as Python would, with catena for JAX in it and in the processes that it starts.
 
     Arguments:
-      arguments: ``[-m] name`` or ``-c text``, and what the program finds in ``sys.argv`` behind its own name.
+      arguments: the name of a script, ``-m`` and a module, or ``-c`` and a text, and what the program finds in ``sys.argv`` behind its own name.
       command: what the user said, for errors.
     Returns:
       The names of the program, which hold what it made.
@@ -48,8 +47,9 @@ def run_text(text: str) -> dict:
 
 
 def found(arguments: list[str], command: str) -> tuple[str, str, list[str]]:
-    """What is named (``-m`` a module, ``-c`` the text of a program, or nothing, a script), its name or the text, and
-    what the program finds behind it.
+    """What is named, its name or text, and what the program finds behind it.
+
+    What is named is ``-m``, a module, ``-c``, the text of a program, or nothing, a script.
 
     Raises:
       SystemExit: there is no such file.
