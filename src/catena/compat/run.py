@@ -18,7 +18,8 @@ def run(arguments: list[str], command: str = "run") -> dict:
     """Run a program as Python would, with catena for JAX in it and in the processes that it starts.
 
     Arguments:
-      arguments: the name of a script, ``-m`` and a module, or ``-c`` and a text, and what the program finds in ``sys.argv`` behind its own name.
+      arguments: the name of a script, ``-m`` and a module, or ``-c`` and a text, and what the program finds in
+        ``sys.argv`` behind its own name.
       command: what the user said, for errors.
     Returns:
       The names of the program, which hold what it made.
