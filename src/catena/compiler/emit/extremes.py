@@ -20,19 +20,43 @@ from catena.compiler.kernels.loops import accumulator_type, is_extreme
 COMPONENTS = (("max", "int"), ("max", "uint"), ("min", "int"))
 
 
-def accumulators(body, levels: int, index: int, fold, copies) -> folds.Accumulators:
-    """The accumulators of a fold; for sums that go in blocks, `levels` above the first."""
-    return (Extremes if is_extreme(fold) else folds.Accumulators)(body, levels, index, fold, copies)
+def accumulators(body, levels: int, copies) -> list[folds.Accumulators]:
+    """The accumulators of a nest's folds, for sums that go in blocks with `levels` above the first. The same integers
+    tell the largest and the smallest of an operand, so these are kept once.
+    """
+    opened: list[folds.Accumulators] = []
+    kept: dict[tuple, Extremes] = {}
+    for index, fold in enumerate(body.nest.folds):
+        if is_extreme(fold):
+            of = fold.stmts, fold.types
+            opened.append(Extremes(body, levels, index, fold, copies, kept.get(of)))
+            kept.setdefault(of, opened[-1])
+        else:
+            opened.append(folds.Accumulators(body, levels, index, fold, copies))
+    return opened
 
 
 class Extremes(folds.Accumulators):
-    """The largest or smallest of floats, which come in registers or as the bits that they are in memory."""
+    """The largest or smallest of floats, which come in registers or as the bits that they are in memory; `other` is
+    the fold of the same floats to the other extreme, if that stands before this one.
+    """
+
+    def __init__(self, body, levels: int, index: int, fold, copies, other: Extremes | None = None):
+        self.other = other
+        super().__init__(body, levels, index, fold, copies)
 
     def component_types(self) -> list[Type]:
         name = self.fold.types[0]
         self.is_raw = TYPES[self.body.nest.stmts[self.fold.stmts[0]].type].kind != "f"
         self.format = TYPES[name] if self.is_raw else accumulator_type(self.fold, name)
         return [TYPES[f"{integer}{self.format.bits}"] for _, integer in COMPONENTS]
+
+    def _opened(self, copies) -> list[list[str]]:
+        return super()._opened(copies) if self.other is None else self.other.slots
+
+    def step(self, copies) -> None:
+        if self.other is None:
+            super().step(copies)
 
     def _initial(self, j: int, t: Type, copy) -> str:
         return constant(folds.identity(COMPONENTS[j][0], t.name), t, self.width)

@@ -66,10 +66,7 @@ class Accumulators:
             self.copies = nest.unroll if nest.extents[nest.vector] >= nest.width * nest.unroll else 1
         else:
             self.width, self.copies = body.width, len(copies)
-        self.slots = []
-        for c in range(self.copies):
-            starts = [self._initial(j, t, copies[min(c, len(copies) - 1)]) for j, t in enumerate(self.types)]
-            self.slots.append([self._slot(t, start) for t, start in zip(self.types, starts)])
+        self.slots = self._opened(copies)
         levels = levels if is_cascaded(fold) else 0
         t = self.types[0]
         zero = constant(0, t, self.width)
@@ -77,6 +74,14 @@ class Accumulators:
 
     def component_types(self) -> list:
         return [accumulator_type(self.fold, t) for t in self.fold.types]
+
+    def _opened(self, copies) -> list[list[str]]:
+        """The slots of each copy, holding what the fold begins with."""
+        slots = []
+        for c in range(self.copies):
+            starts = [self._initial(j, t, copies[min(c, len(copies) - 1)]) for j, t in enumerate(self.types)]
+            slots.append([self._slot(t, start) for t, start in zip(self.types, starts)])
+        return slots
 
     def _slot(self, t, start: str) -> str:
         slot = self.e.slot(vector(t.register, self.width))

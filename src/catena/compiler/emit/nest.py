@@ -328,9 +328,7 @@ class NestWriter:
         if self.body.folds:
             return
         levels = self.cascade.levels if self.cascade is not None else 0
-        self.body.folds = [
-            extremes.accumulators(self.body, levels, i, f, copies) for i, f in enumerate(self.nest.folds)
-        ]
+        self.body.folds = extremes.accumulators(self.body, levels, copies)
         if self.cascade is not None:
             self.counter = self.e.slot("i64")
             self.e.do(f"store i64 0, ptr {self.counter}")
