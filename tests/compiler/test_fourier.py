@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import catena as jax
+from catena.compiler.emit.butterflies import Pass, define_pass
 from catena.compiler.graph import fourier
 from catena.lax import fft
 from shares import crossed
@@ -50,6 +51,13 @@ def test_rows_that_do_not_fill_the_lanes(n, rows, dtype):
     check("FFT", numbers((rows, n), dtype), (n,))
     check("IRFFT", numbers((rows, n // 2 + 1), dtype), (n,))
     check("RFFT", numbers((rows, n), REAL[dtype]), (n,))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_only_columns_that_do_not_fill_the_lanes_need_masks(whole):
+    """Stores by masks take some forty operations on processors without registers for masks."""
+    kind = Pass("float32", 8, 4, from_columns=True, to_columns=True, whole=whole)
+    assert ("masked" not in define_pass(kind)) == whole
 
 
 @pytest.mark.parametrize("shape, dtype", crossed(2, [(4, 3), (2, 12, 33), (3, 8, 9, 10), (1, 20, 1), (20, 1, 5)], REAL))

@@ -90,9 +90,9 @@ class Lanes:
         numbers = "<" + ", ".join(f"i64 {start + k}" for k in range(self.width)) + ">"
         return self.e.op(f"icmp slt <{self.width} x i64> {numbers}, {self.e.splat(count, 'i64', self.width)}")
 
-    def pair_masks(self, count: str) -> tuple[str, str]:
-        """The masks of the first `count` reals of two vectors."""
-        return self.below(count), self.below(count, self.width)
+    def pair_masks(self, count: str | None) -> tuple:
+        """The masks of the first `count` reals of two vectors; none where all of them are there."""
+        return (None, None) if count is None else (self.below(count), self.below(count, self.width))
 
     def load_numbers(self, place: str, masks) -> tuple:
         """Complex numbers that are neighbours in memory, of which the masks tell those that are there."""
@@ -153,7 +153,8 @@ class Pass:
     vectors further than result 0; groups are `s` vectors apart, results of groups `radix * s`.
 
     x, y: addresses of operands and results; as columns, elements are `xs` and `ys` numbers apart.
-    count: the columns; the other lanes are idle.
+    count: the columns; the other lanes are idle, if the pass is not `whole`: stores by masks are slow on processors
+        that have no registers for masks.
     w: the roots of unity of each group, if the pass is `turned`.
     r: the radix where that is open. At `w` its cosines and sines then come first.
     t: roots by which results in columns are multiplied, if they are `twisted`: for each result a row of `ts` reals, the
@@ -166,6 +167,7 @@ class Pass:
     radix: int | None  # None for any odd prime, that is given when the pass is called
     from_columns: bool = False  # s is 1
     to_columns: bool = False  # m is 1
+    whole: bool = True  # whether there is a column to every lane
     turned: bool = False
     twisted: bool = False
     split: bool = False
@@ -183,7 +185,7 @@ def define_pass(p: Pass) -> str:
     """Parameters and body of the function that does a pass."""
     e = Emitter()
     c = Lanes(e, p.real, p.width)
-    masks = c.pair_masks("%columns") if p.from_columns or p.to_columns else None
+    masks = c.pair_masks(None if p.whole else "%columns")
     scale = _scale(c) if p.scaled else None
     group, groups = ("0", None) if p.to_columns else e.begin_loop(0, "%m")
     roots = _roots(c, p, group) if p.turned and p.radix is not None else []
@@ -328,34 +330,69 @@ def _folded(c: Lanes, start: str, stop: str, values: list[str], step) -> list[st
 
 @cache
 def define_exchange(real: str, width: int, to_lanes: bool, far: bool) -> str:
-    """Parameters and body of the function that brings `count` rows of `n` reals, `step` apart, to lanes, or back: in
-    squares of vectors, of which the last one may be cut off. If they are `far`, the next rows are asked for.
+    """Parameters and body of the function that brings `count` rows of `n` reals, `step` apart, to lanes, or back, in
+    squares of vectors. If they are `far`, the next rows are asked for.
+
+    No mask is needed but for rows shorter than a vector. The last square overlaps the one before; idle lanes stand
+    for the last row, and what they write there the last row, whose turn is after theirs, writes over.
     """
     e = Emitter()
     c = Lanes(e, real, width)
     last = e.op("sub i64 %count, 1")
     places = [e.op(f"call i64 @llvm.smin.i64(i64 {k}, i64 {last})") for k in range(width)]
     rows = [c.at("%rows", e.op(f"mul i64 {k}, %step")) for k in places]
-    there = [e.op(f"icmp slt i64 {k}, %count") for k in range(width)]
+
+    def square(f: str, mask: str | None) -> None:
+        lanes = c.at("%lanes", e.op(f"mul i64 {f}, {width}"))
+        if to_lanes:
+            for k, column in enumerate(e.transposed([c.load(c.at(row, f), mask) for row in rows], c.scalar)):
+                c.store(column, c.at(lanes, k * width))
+        else:
+            columns = [c.load(c.at(lanes, k * width)) for k in range(width)]
+            for row, x in reversed(list(zip(rows, e.transposed(columns, c.scalar)))):
+                c.store(x, c.at(row, f), mask)
+
+    short, long, done = e.label(), e.label(), e.label()
+    end = e.op(f"sub i64 %n, {width}")
+    e.branch(e.op(f"icmp slt i64 {end}, 0"), short, long)
+    e.start(short)
+    square("0", c.below("%n"))
+    e.jump(done)
+    e.start(long)
     f, opened = e.begin_loop(0, "%n", width)
-    mask = c.below(e.op(f"sub i64 %n, {f}"))
-    lanes = c.at("%lanes", e.op(f"mul i64 {f}, {width}"))
     if far:
         ahead = e.op(f"add i64 {f}, {e.op(f'mul i64 %step, {width}')}")
         for row in rows:
             c.prefetch(c.at(row, ahead), int(not to_lanes))
-    if to_lanes:
-        square = [c.load(c.at(row, f), mask) for row in rows]
-        for k, column in enumerate(e.transposed(square, c.scalar)):
-            c.store(column, c.at(lanes, k * width))
-    else:
-        square = e.transposed([c.load(c.at(lanes, k * width)) for k in range(width)], c.scalar)
-        masks, none = f"<{width} x i1>", "zeroinitializer"
-        for row, x, some in zip(rows, square, there):
-            c.store(x, c.at(row, f), e.op(f"select i1 {some}, {masks} {mask}, {masks} {none}"))
+    square(e.op(f"call i64 @llvm.smin.i64(i64 {f}, i64 {end})"), None)
     e.end_loop(opened)
+    e.jump(done)
+    e.start(done)
     head = "(ptr %rows, ptr %lanes, i64 %count, i64 %step, i64 %n) " + NOT_INLINED
     return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def in_vectors(c: Lanes, first: str, last: str, step) -> None:
+    """Writes `step(k, count)` for the numbers from `first` to `last`: whole vectors from k on, of which `count` is
+    None, and one of which the first `count` reals are there.
+    """
+    e, width = c.e, c.width
+    some, rest, done = e.label(), e.label(), e.label()
+    vectors = e.op(f"sdiv i64 {e.op(f'sub i64 {last}, {first}')}, {width}")
+    end = e.op(f"add i64 {first}, {e.op(f'mul i64 {vectors}, {width}')}")
+    e.branch(e.op(f"icmp slt i64 {first}, {end}"), some, rest)
+    e.start(some)
+    k, opened = e.begin_loop(first, end, width)
+    step(k, None)
+    e.end_loop(opened)
+    e.jump(rest)
+    e.start(rest)
+    some = e.label()
+    e.branch(e.op(f"icmp slt i64 {end}, {last}"), some, done)
+    e.start(some)
+    step(end, e.op(f"shl i64 {e.op(f'sub i64 {last}, {end}')}, 1"))
+    e.jump(done)
+    e.start(done)
 
 
 @cache
@@ -366,19 +403,16 @@ def define_times(real: str, width: int) -> str:
     e = Emitter()
     c = Lanes(e, real, width)
     zero = c.constant(0.0)
-    k, opened = e.begin_loop(0, "%n", width)
-    place, masks = e.op(f"shl i64 {k}, 1"), c.pair_masks(e.op(f"shl i64 {e.op(f'sub i64 %n, {k}')}, 1"))
-    x, factors = (c.load_numbers(c.at(p, place), masks) for p in ("%x", "%factors"))
-    c.store_numbers(c.multiply(x, factors), c.at("%y", place), masks)
-    e.end_loop(opened)
-    some, done = e.label(), e.label()
-    e.branch(e.op("icmp slt i64 %n, %m"), some, done)
-    e.start(some)
-    k, opened = e.begin_loop("%n", "%m", width)
-    place, masks = e.op(f"shl i64 {k}, 1"), c.pair_masks(e.op(f"shl i64 {e.op(f'sub i64 %m, {k}')}, 1"))
-    c.store_numbers((zero, zero), c.at("%y", place), masks)
-    e.end_loop(opened)
-    e.jump(done)
-    e.start(done)
+
+    def product(k: str, count: str | None) -> None:
+        place, masks = e.op(f"shl i64 {k}, 1"), c.pair_masks(count)
+        x, factors = (c.load_numbers(c.at(p, place), masks) for p in ("%x", "%factors"))
+        c.store_numbers(c.multiply(x, factors), c.at("%y", place), masks)
+
+    def nothing(k: str, count: str | None) -> None:
+        c.store_numbers((zero, zero), c.at("%y", e.op(f"shl i64 {k}, 1")), c.pair_masks(count))
+
+    in_vectors(c, "0", "%n", product)
+    in_vectors(c, "%n", "%m", nothing)
     head = "(ptr %x, ptr %factors, ptr %y, i64 %n, i64 %m) " + NOT_INLINED
     return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"])

@@ -48,8 +48,22 @@ class Writer:
         return [roots, self.w.constant(twist_roots(s.n, s.twist, self.width, self.real))]
 
     def block(self, e: Emitter, s: Sweep, x: str, y: str, scratch: str, tables: list[str], number: str) -> None:
-        """Writes the calls for block `number` of the lanes."""
+        """Writes the calls for block `number` of the lanes, of which only the last one may have idle lanes."""
+        blocks, rest = divmod(s.lanes, self.width)
         first, count = self.share(e, s, number)
+        given = (first, count, x, y, scratch, tables, number)
+        if not (blocks and rest):
+            self._block(e, s, not rest, *given)
+            return
+        whole, part, done = e.label(), e.label(), e.label()
+        e.branch(e.op(f"icmp eq i64 {count}, {self.width}"), whole, part)
+        for label in (whole, part):
+            e.start(label)
+            self._block(e, s, label == whole, *given)
+            e.jump(done)
+        e.start(done)
+
+    def _block(self, e: Emitter, s: Sweep, whole: bool, first, count, x, y, scratch, tables, number) -> None:
         x, y = (
             self.at(e, p, e.op(f"mul i64 {first}, {step}") if rows else first)
             for p, step, rows in zip((x, y), s.steps, s.rows)
@@ -58,7 +72,8 @@ class Writer:
         if s.rows[0]:
             place = spares[1]
             self._exchange(e, s, 0, x, place, count, s.n)
-        place = self._passes(e, s, place, y, spares, count, tables[0], self._twist(e, s, tables[1], number))
+        twist = self._twist(e, s, tables[1], number)
+        place = self._passes(e, s, place, y, spares, count, tables[0], twist, whole)
         if s.rows[1]:
             self._exchange(e, s, 1, y, place, count, s.n)
 
@@ -82,15 +97,15 @@ class Writer:
         return [scratch, e.element(scratch, "i8", self.scratch(n) // 2)]
 
     def _passes(
-        self, e: Emitter, s: Sweep, place: str, y: str, spares: list[str], count, roots: str, twist: str = NO_TWIST
+        self, e: Emitter, s: Sweep, place: str, y: str, spares, count, roots: str, twist: str = NO_TWIST, whole=True
     ) -> str:
-        """Writes the calls of all passes; gives the place of the last one's results."""
+        """Writes the calls of all passes, to the `whole` width of lanes or not; gives the place of the results."""
         passes, done = radices(s.n), 1
         for i, r in enumerate(passes):
             last = i == len(passes) - 1
             target = y if last and not s.rows[1] else spares[i % 2]
             m = s.n // (done * r)
-            self._pass(e, s, i, (place, target), (m, done, s.steps[0], s.steps[1], count), roots, twist)
+            self._pass(e, s, i, (place, target), (m, done, s.steps[0], s.steps[1], count), roots, twist, whole)
             roots = e.element(roots, self.scalar, 2 * roots_of_pass(r, m))
             place, done = target, done * r
         return place
@@ -111,14 +126,16 @@ class Writer:
         common = e.op(f"add i64 {e.op(f'shl i64 {number}, 1')}, {2 * self.width}")
         return f"ptr {table}, i64 {2 * (self.width + blocks)}, i64 {self.width}, i64 {common}"
 
-    def _pass(self, e: Emitter, s: Sweep, i: int, places, numbers, roots: str, twist: str) -> None:
+    def _pass(self, e: Emitter, s: Sweep, i: int, places, numbers, roots: str, twist: str, whole) -> None:
         radix, first, last = radices(s.n)[i], i == 0, i == len(radices(s.n)) - 1
+        from_columns, to_columns = first and not s.rows[0], last and not s.rows[1]
         kind = Pass(
             self.real,
             self.width,
             radix if is_written_out(radix) else None,
-            from_columns=first and not s.rows[0],
-            to_columns=last and not s.rows[1],
+            from_columns,
+            to_columns,
+            whole=whole or not (from_columns or to_columns),
             turned=not last,
             twisted=last and s.twist is not None,
             split=last and s.twist is not None and is_split(s.n, s.twist),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from catena.compiler.emit.butterflies import Lanes
+from catena.compiler.emit.butterflies import Lanes, in_vectors
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.module import NOT_INLINED
 
@@ -24,28 +24,14 @@ def define(real: str, width: int, to_spectrum: bool) -> str:
     """
     e = Emitter()
     c = Lanes(e, real, width)
-    zero, others, whole, rest, done = (e.label() for _ in range(5))
+    zero, others = e.label(), e.label()
     e.branch(e.op("icmp eq i64 %first, 0"), zero, others)
     e.start(zero)
     _ends(c, to_spectrum)
     e.jump(others)
     e.start(others)
     start = e.op("call i64 @llvm.smax.i64(i64 %first, i64 1)")
-    vectors = e.op(f"sdiv i64 {e.op(f'sub i64 %last, {start}')}, {width}")
-    end = e.op(f"add i64 {start}, {e.op(f'mul i64 {vectors}, {width}')}")
-    e.branch(e.op(f"icmp slt i64 {start}, {end}"), whole, rest)
-    e.start(whole)
-    k, opened = e.begin_loop(start, end, width)
-    _vector(c, k, None, to_spectrum)
-    e.end_loop(opened)
-    e.jump(rest)
-    e.start(rest)
-    some = e.label()
-    e.branch(e.op(f"icmp slt i64 {end}, %last"), some, done)
-    e.start(some)
-    _vector(c, end, e.op(f"shl i64 {e.op(f'sub i64 %last, {end}')}, 1"), to_spectrum)
-    e.jump(done)
-    e.start(done)
+    in_vectors(c, start, "%last", lambda k, count: _vector(c, k, count, to_spectrum))
     head = "(ptr %x, ptr %y, ptr %roots, i64 %first, i64 %last, i64 %h) " + NOT_INLINED
     return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
@@ -91,7 +77,7 @@ def define_in_lanes(real: str, width: int, to_spectrum: bool) -> str:
 def _vector(c: Lanes, k: str, count: str | None, to_spectrum: bool) -> None:
     """The elements from `k` on: a vector of them, or the first `count` reals of these."""
     e, width = c.e, c.width
-    masks = (None, None) if count is None else c.pair_masks(count)
+    masks = c.pair_masks(count)
     forward = c.load_numbers(c.at("%x", e.op(f"shl i64 {k}, 1")), masks)
     backward = _backward(c, e.op(f"sub i64 %h, {k}"), count)
     places = c.at("%roots", k), c.at("%roots", e.op(f"add i64 {k}, {e.op(f'add i64 %h, {width}')}"))
