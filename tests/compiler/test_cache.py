@@ -124,6 +124,7 @@ def test_dump_writes_every_stage(folder, tmp_path):
         "opt.ll",
         "place",
         "replace",
+        "rotate",
         "s",
         "stitch",
         "turn",

@@ -41,22 +41,22 @@ def replace(region: Region) -> Region:
         for node in loops:
             made[node.number] = _Loop(node).replace()
         if any(made.values()):
-            _insert(each, made)
+            insert(each, made)
         pending += [inner for v in each.live() if FORMS[v.form].control for inner in v.params.regions]
     return region
 
 
-def _insert(region: Region, made: dict[int, list[Value]]) -> None:
+def insert(region: Region, made: dict[int, list[Value]]) -> None:
     """Puts values before the loops that ask for them, and new results behind these; all values are numbered anew."""
     values: list[Value] = []
     for v in region.values:
         values += [x for x in made.get(v.number, ()) if x.form != "output"]
         values.append(v)
         values += [x for x in made.get(v.number, ()) if x.form == "output"]
-    _number(region, values)
+    number(region, values)
 
 
-def _number(region: Region, values: list[Value]) -> None:
+def number(region: Region, values: list[Value]) -> None:
     region.values = values
     for n, v in enumerate(values):
         v.number = n
@@ -238,10 +238,10 @@ class _Loop:
             v.args = tuple(map(self._now, v.args))
         outputs = [*body.outputs[: self.carries], *given, *body.outputs[self.carries :]]
         body.outputs = list(map(self._now, outputs))
-        _insert(body, self.shaped)
+        insert(body, self.shaped)
         end, at = self.consts + self.carries, self.first + self.carries
         body.inputs[end:end] = taken
-        _number(body, [*taken, *body.values])
+        number(body, [*taken, *body.values])
         node.args = (*node.args[:at], *first, *node.args[at:])
         results = node.results
         for v in results[self.carries :]:
@@ -256,7 +256,7 @@ class _Loop:
         else:
             asked = [Value("input", x.shape, x.dtype, (), Input(), -1, x.source) for x in taken]
             node.params.cond.inputs += asked
-            _number(node.params.cond, [*asked, *node.params.cond.values])
+            number(node.params.cond, [*asked, *node.params.cond.values])
         return [*self.made, *new]
 
     def _now(self, v: Value) -> Value:

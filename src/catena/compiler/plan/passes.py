@@ -2,6 +2,7 @@
 
     bound         integers know their bounds, and indices are not clamped twice    Region -> Region
     replace       what loops read where they have written is handed on             Region -> Region
+    rotate        conditions that look at arrays are asked where these are made    Region -> Region
     turn          products that are only read transposed are computed so           Region -> Region
     fuse          which values are stored, and which loop nests compute them       Region -> Fused
     stitch        kernels over the same rows run together, block by block          Fused -> Fused
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from catena.compiler.graph import intervals, replacement
+from catena.compiler.graph import intervals, replacement, rotation
 from catena.compiler.graph.graph import Region
 from catena.compiler.machine import Machine
 from catena.compiler.plan import control, epilogues, fourier, launches, libraries, products, sorting, stitch, turning
@@ -61,6 +62,10 @@ def _replace(region: Region, machine: Machine) -> Region:
     return replacement.replace(region)
 
 
+def _rotate(region: Region, machine: Machine) -> Region:
+    return rotation.rotate(region)
+
+
 def _turn(region: Region, machine: Machine) -> Region:
     return turning.turn(region)
 
@@ -87,6 +92,7 @@ def _epilogues(fused: Fused, machine: Machine) -> Fused:
 PASSES = (
     ("bound", _bound),
     ("replace", _replace),
+    ("rotate", _rotate),
     ("turn", _turn),
     ("fuse", _fuse),
     ("stitch", _stitch),
