@@ -277,3 +277,19 @@ def test_a_loop_that_does_not_change_runs_before_the_loop_around_it():
     lines = jax.jit(f).lower(w, w).compile().as_text("program").splitlines()
     scans = [line for line in lines if "scan" in line]
     assert scans and not [line for line in scans if line.startswith("    ")], "\n".join(lines)
+
+
+PLACES = {
+    "gather and scatter": lambda i, x: jnp.zeros(300).at[i].add(x[i[::-1]]),
+    "of two axes": lambda i, x: x + x.reshape(20, 15)[i % 20, i % 15],
+    "rows": lambda i, x: x.reshape(20, 15).at[i % 20].add(1.0).reshape(-1),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_places_that_do_not_change_are_computed_before_the_loop(name):
+    i, x = np.arange(300) * 7 % 299 - 100, np.arange(300, dtype="f")
+    f = lambda i, x: lax.fori_loop(0, 3, lambda _, x: jnp.minimum(PLACES[name](i, x), 99), x)
+    _, body = graph(f, i, x)
+    assert "op=lt" not in body, body  # whether an index counts from the end
+    check(f, i, x)

@@ -1,7 +1,8 @@
 """What a loop need not do in every iteration: it is done before the loop, or after it.
 
 - What depends on nothing that changes in the loop is computed once, before it: where computing it costs more than
-  reading it, and where a product or a loop reads it, which would have it written to memory in every iteration.
+  reading it, where a product or a loop reads it, which would have it written to memory in every iteration, and where
+  it tells the places of a gather or scatter.
 - A product of an item of a `scan` with something that does not change (the input's weights in a recurrent network)
   becomes one product of all items, before the loop.
 - A carry that only adds up products (the gradient of weights) becomes one product, after the loop, of what the
@@ -38,6 +39,7 @@ def _roots(body, fixed: set[int]) -> list:
     changing = [v for v in body.live() if v.number not in fixed]
     ask = outputs + [a for v in changing for a in v.args if a.number in fixed]
     stored = {x.number for v in changing for x in map(_in_memory, _read_whole(v)) if _is_kept_outside(x)}
+    stored |= {x.number for v in changing for x in _places(v) if _is_kept_outside(x) and _reads_arrays(x)}
     found, seen = [], set()
     while ask:
         v = ask.pop()
@@ -66,6 +68,34 @@ def _read_whole(v) -> tuple:
     if v.form == "scan":
         return (*v.args[: v.params.consts], *v.args[v.params.consts + v.params.carries :])
     return v.args[1:] if v.form == "branch" else ()
+
+
+def _places(v) -> list:
+    """What tells a gather or scatter its places: what is read of an index, as it is computed."""
+    if v.form not in ("gather", "scatter"):
+        return []
+    indices = _unspread(v.args[1])
+    return [_unspread(x) for x in indices.args] if indices.form == "concatenate" else [indices]
+
+
+def _unspread(v):
+    """What a value repeats, or has in another shape."""
+    while v.form in ("transpose", "reshape", "broadcast"):
+        (v,) = v.args
+    return v
+
+
+def _reads_arrays(v) -> bool:
+    """Whether a value is computed of arrays in memory, which are as long to read as what is made of them."""
+    ask, seen = [v], {v.number}
+    while ask:
+        x = ask.pop()
+        if x.form in ("input", "constant") and x.nbytes > FEW_BYTES:
+            return True
+        more = [a for a in x.args if a.number not in seen and FORMS[x.form].inline]
+        seen.update(a.number for a in more)
+        ask.extend(more)
+    return False
 
 
 def _in_memory(v):
