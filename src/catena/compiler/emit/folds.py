@@ -1,4 +1,7 @@
-"""Accumulators of folds: one stack slot per component and unrolled copy, which LLVM promotes to registers."""
+"""Accumulators of folds: one stack slot per component and unrolled copy, which LLVM promotes to registers.
+
+Where the lanes are folded away, each result has as many as `each` says, in which its vectors are added up by turns.
+"""
 
 from __future__ import annotations
 
@@ -63,14 +66,14 @@ class Accumulators:
         nest = body.nest
         if body.layout.lanes_reduced:
             self.width = min(nest.width, nest.extents[nest.vector])
-            self.copies = nest.unroll if nest.extents[nest.vector] >= nest.width * nest.unroll else 1
+            self.each = nest.unroll if nest.extents[nest.vector] >= nest.width * nest.unroll else 1
         else:
-            self.width, self.copies = body.width, len(copies)
+            self.width, self.each = body.width, 1
         self.slots = self._opened(copies)
         levels = levels if is_cascaded(fold) else 0
         t = self.types[0]
         zero = constant(0, t, self.width)
-        self.upper = [[self._slot(t, zero) for _ in range(self.copies)] for _ in range(levels)]
+        self.upper = [[self._slot(t, zero) for _ in self.slots] for _ in range(levels)]
 
     def component_types(self) -> list:
         return [accumulator_type(self.fold, t) for t in self.fold.types]
@@ -78,9 +81,10 @@ class Accumulators:
     def _opened(self, copies) -> list[list[str]]:
         """The slots of each copy, holding what the fold begins with."""
         slots = []
-        for c in range(self.copies):
-            starts = [self._initial(j, t, copies[min(c, len(copies) - 1)]) for j, t in enumerate(self.types)]
-            slots.append([self._slot(t, start) for t, start in zip(self.types, starts)])
+        for copy in copies:
+            for _ in range(self.each):
+                starts = [self._initial(j, t, copy) for j, t in enumerate(self.types)]
+                slots.append([self._slot(t, start) for t, start in zip(self.types, starts)])
         return slots
 
     def _slot(self, t, start: str) -> str:
@@ -94,7 +98,7 @@ class Accumulators:
             return
         t = self.types[0]
         v = vector(t.register, self.width)
-        for c in range(self.copies):
+        for c in range(len(self.slots)):
             low = self.upper[level - 1][c] if level else self.slots[c][0]
             high = self.upper[level][c]
             total = self._combine([self.e.op(f"load {v}, ptr {high}")], [self.e.op(f"load {v}, ptr {low}")], self.width)
@@ -120,7 +124,8 @@ class Accumulators:
 
     def step(self, copies) -> None:
         """Takes in the values of this iteration."""
-        for c, copy in enumerate(copies):
+        for k, copy in enumerate(copies):
+            c = k if self.body.together is None else k * self.each + self.body.turn
             new = [self.body.use(s, copy, self.width) for s in self.fold.stmts]
             out = new if self.fold.kind == "general" else self._taken(c, new)
             active = self.body.active if self.body.layout.lanes_reduced else None
@@ -195,14 +200,15 @@ class Accumulators:
             v = vector(self.types[0].register, self.width)
             values = [[self.e.op(f"load {v}, ptr {slot}")] for slot in self.upper[-1]]
         else:
-            values = [[self._get(c, j) for j in range(len(self.types))] for c in range(self.copies)]
-        if self.body.layout.lanes_reduced:
-            while len(values) > 1:
-                values = [self._combine(values[i], values[i + 1], self.width) for i in range(0, len(values), 2)]
-            self._write(self._across_lanes(values[0]), copies[0])
-        else:
-            for copy, row in zip(copies, values):
-                self._write(row, copy)
+            values = [[self._get(c, j) for j in range(len(self.types))] for c in range(len(self.slots))]
+        for r, copy in enumerate(copies):
+            self._write(self._joined(values[r * self.each : (r + 1) * self.each]), copy)
+
+    def _joined(self, values: list[list[str]]) -> list[str]:
+        """One result from its accumulators."""
+        while len(values) > 1:
+            values = [self._combine(values[i], values[i + 1], self.width) for i in range(0, len(values), 2)]
+        return self._across_lanes(values[0]) if self.body.layout.lanes_reduced else values[0]
 
     def _write(self, row: list[str], copy) -> None:
         positions = self.fold.kind.startswith("arg") and not self.fold.partial

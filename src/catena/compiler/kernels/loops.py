@@ -63,13 +63,13 @@ class Fold(NamedTuple):
 class Together(NamedTuple):
     """So many iterations of a dimension that are done at once: the innermost one, cut into `squares` with the lanes
     that are transposed whole; one in which lanes read at the same `places`; all of `short` rows (see `short_rows`); or
-    some that do not wait for each other, where those of other dimensions do (`apart`). Of the lanes of vectors of
-    `chooses` bytes, any are chosen at once (see `Machine`).
+    some that do not wait for each other, where those of other dimensions do (`apart`); some that `share` what they fold
+    with. Of the lanes of vectors of `chooses` bytes, any are chosen at once (see `Machine`).
     """
 
     dim: int
     count: int
-    what: Literal["squares", "places", "short", "apart"]
+    what: Literal["squares", "places", "short", "apart", "share"]
     chooses: int = 0
 
 
@@ -233,6 +233,8 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False) -> Nest:
             _share_places(nest, machine)
         if nest.run is not None:  # each copy spares a look at what the columns share
             nest.unroll = min(COPIES, extent // nest.width)
+        if kept and light and in_copies and not in_place and vector in inner:
+            _share_loads(nest, kept[-1], machine)
     return nest
 
 
@@ -323,6 +325,23 @@ def _share_places(nest: Nest, machine: Machine) -> None:
     own = sum(mask >> d & 1 and mask >> nest.vector & 1 for mask in nest.depends)
     many = AT_ONCE if own <= LONG_BODY else FEWER_AT_ONCE
     nest.together = Together(d, max(min(many, MOST_AT_ONCE // nest.width), 2), "places", machine.chooses)
+
+
+def _share_loads(nest: Nest, d: int, machine: Machine) -> None:
+    """Folds several rows at once where they are folded with one vector, as those of `M @ v` are: it is read once for
+    all of them. Each row is summed in the order in which it is summed alone.
+    """
+    loads = [(s, mask) for s, mask in zip(nest.stmts, nest.depends) if s.op in LOADS and mask >> nest.vector & 1]
+    shared = [s for s, mask in loads if not mask >> d & 1]
+    plain = all(s.op == "load" and not s.args and not s.attr[2][2] for s, _ in loads)
+    simple = plain and all(affine.coefficient(s.attr[2], nest.vector) == 1 for s, _ in loads)
+    folds = all(f.kind in COMBINE and not f.partial for f in nest.folds)
+    inner = [k for k in nest.order if k in nest.reduced]
+    count = min(AT_ONCE, machine.vector_registers // (2 * nest.unroll * max(len(nest.folds), 1)))
+    if not (shared and len(shared) < len(loads) and simple and folds and len(inner) == 1) or nest.is_checked:
+        return
+    if 1 < count <= nest.extents[d] and nest.run is None:
+        nest.together = Together(d, count, "share")
 
 
 def is_transposed(s: Stmt, d: int, vector: int) -> bool:

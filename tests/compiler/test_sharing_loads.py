@@ -1,0 +1,64 @@
+"""Rows that are folded with one vector are folded several at once, each as it is alone."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.kernels import loops
+from catena.compiler.kernels.body import Stmt
+from catena.compiler.kernels.loops import Fold, Nest
+from catena.compiler.machine import AARCH64, X86_64, X86_64_V3, X86_64_V4
+
+KINDS = {"sum": jnp.sum, "max": jnp.max, "prod": jnp.prod}
+
+
+def integers(*shape, low=-4, high=5):
+    return np.random.default_rng(0).integers(low, high, shape)
+
+
+def product_nest(rows: int, columns: int) -> Nest:
+    """M @ v as a loop nest that is not scheduled."""
+    at = lambda *terms: (0, tuple((d, k) for d, k in enumerate(terms) if k), ())
+    loads = [Stmt("load", "float32", (), (0, "float32", at(columns, 1))),
+             Stmt("load", "float32", (), (1, "float32", at(0, 1)))]  # fmt: skip
+    fold = Fold("dot", (0, 1), ("float32",), ((2, "float32", at(1)),))
+    return Nest([rows, columns], frozenset([1]), loads, [0b11, 0b10], folds=[fold])
+
+
+@pytest.mark.parametrize("machine", [X86_64, X86_64_V3, X86_64_V4, AARCH64])
+def test_accumulators_stay_in_registers(machine):
+    for columns in (24, 64, 1000):
+        nest = loops.schedule(product_nest(100, columns), machine)
+        assert nest.together.what == "share"
+        assert 2 * nest.together.count * nest.unroll <= machine.vector_registers
+    assert loops.schedule(product_nest(1, 1000), machine).together is None  # nothing is shared
+    assert loops.schedule(product_nest(100, 1000), machine, in_place=True).together is None
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 9, 65])
+@pytest.mark.parametrize("columns", [3, 8, 31, 32, 100, 2500])
+def test_products_with_vectors(rows, columns):
+    m, v = integers(rows, columns), integers(columns)
+    for dtype in ("float32", "int32"):
+        a, b = jnp.asarray(m, dtype), jnp.asarray(v, dtype)
+        np.testing.assert_array_equal(jax.jit(jnp.matmul)(a, b), m @ v)
+        np.testing.assert_array_equal(jax.jit(lambda a, b: jax.vmap(jnp.dot, (0, None))(a, b))(a, b), m @ v)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_folds_with_a_vector(kind):
+    m, v, w = integers(37, 101, low=1, high=3), integers(101, low=1, high=3), integers(101)
+    fold = getattr(np, kind)
+    for dtype in ("float32", "int32"):
+        a, b, c = (jnp.asarray(x, dtype) for x in (m, v, w))
+        f = jax.jit(lambda a, b, c: (KINDS[kind](a * b, 1), KINDS[kind](a + c, 1)))
+        for got, x in zip(f(a, b, c), ((m * v).astype(dtype), (m + w).astype(dtype)), strict=True):
+            np.testing.assert_array_equal(got, fold(x, 1))
+
+
+def test_a_row_is_summed_as_it_is_alone():
+    m, v = (np.random.default_rng(1).normal(size=s).astype("f") for s in ((19, 777), (777,)))
+    together = np.asarray(jax.jit(jnp.matmul)(m, v))
+    alone = [np.asarray(jax.jit(jnp.matmul)(m[k : k + 1], v))[0] for k in range(19)]
+    np.testing.assert_array_equal(together, alone)
