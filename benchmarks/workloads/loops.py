@@ -2,6 +2,8 @@
 
 import importlib
 
+from workloads import steps
+
 
 def workloads(jax, make):
     """Name -> function that makes (function, arguments)."""
@@ -196,4 +198,5 @@ def workloads(jax, make):
             jax.value_and_grad(likelihood),
             [jnp.float32(0.1), make.normal(200), make.normal(200)],
         ),
+        **steps.workloads(jax, make),
     }
