@@ -34,7 +34,6 @@ class BodyWriter:
         self.width, self.active = 1, None
         self.iv: dict[int, object] = {}
         self.together: int | None = None  # the dimension whose iterations the copies are
-        self.turn = 0  # which of a block's vectors is written, where copies are such iterations
         self.folds: list = []
         self.short: ShortRows | None = None  # the parts of short rows that are written
         self.tests = checks.Tests(stops)

@@ -69,6 +69,7 @@ class Accumulators:
             self.each = nest.unroll if nest.extents[nest.vector] >= nest.width * nest.unroll else 1
         else:
             self.width, self.each = body.width, 1
+        self.turn = 0  # which of each result's accumulators is next, where copies are of several results
         self.slots = self._opened(copies)
         levels = levels if is_cascaded(fold) else 0
         t = self.types[0]
@@ -125,7 +126,7 @@ class Accumulators:
     def step(self, copies) -> None:
         """Takes in the values of this iteration."""
         for k, copy in enumerate(copies):
-            c = k if self.body.together is None else k * self.each + self.body.turn
+            c = k if self.body.together is None else k * self.each + self.turn
             new = [self.body.use(s, copy, self.width) for s in self.fold.stmts]
             out = new if self.fold.kind == "general" else self._taken(c, new)
             active = self.body.active if self.body.layout.lanes_reduced else None

@@ -299,10 +299,10 @@ class NestWriter:
     def _block(self, level: int, d: int, base, s: Segment, copies: list[Copy]) -> None:
         if self.body.together is not None:
             for u in range(s.unroll):
-                self.body.turn = u
+                for accumulators in self.body.folds:
+                    accumulators.turn = u
                 at = base + u * s.width if isinstance(base, int) else self.body.add(base, str(u * s.width))
                 self._level(level + 1, self.body.moved_together(copies, d, at))
-            self.body.turn = 0
             return
         inner = []
         for u in range(s.unroll):
