@@ -21,7 +21,7 @@ import numpy as np
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 # What ONLY selects -> the page that is written then; all but the special functions without.
-PAGES = {"": DOCS / "accuracy.md", "special.": DOCS / "accuracy_special.md"}
+PAGES = {"": DOCS / "accuracy.md", "special.": DOCS / "accuracy_special.md"}  # with the derivatives' rows, "slope."
 TYPES = {"float": np.float32, "double": np.float64}
 OURS, THEIRS = "catena", "jax"
 
@@ -293,13 +293,17 @@ class Row:
     wrong: list  # of each of KINDS, the special values that are not right
 
     @property
+    def type(self) -> str:
+        return f"f{8 * TYPES[self.elem]().itemsize}"
+
+    @property
     def behind(self) -> bool:
         """Whether either of ours is worse than theirs by more than rounding in the last place."""
         ours, theirs = max(e for e, _ in self.errors[:2]), self.errors[2][0]
         return ours > max(theirs, 0.5001) or max(map(len, self.wrong[:2])) > len(self.wrong[2])
 
     def __str__(self):
-        cells = [f"`{self.name}`", f"f{8 * TYPES[self.elem]().itemsize}"]
+        cells = [f"`{self.name}`", self.type]
         for (ulps, _), wrong in zip(self.errors, self.wrong):
             cells.append(f"{show(ulps)}{f' ({len(wrong)} specials)' if wrong else ''}")
         worst = max(self.errors[:2], key=lambda e: e[0])[1]
@@ -339,7 +343,31 @@ The last column is where the worse of our two results is worst.
 Eager evaluation is by compiled code too, and has the same bits; what NumPy computes exactly is NumPy's. Errors of
 `lgamma` and `digamma` are
 {reflection}. For the derivatives of gamma samples and of `igamma`, mpmath's differences are exact to 100 digits.
+"""
 
+SPECIAL_HEAD = """# Accuracy of the special functions
+
+Written by `make accuracy ONLY=special.` (`benchmarks/accuracy_special.py`), COUNT={count}; do not edit.
+
+Greatest error found against mpmath, in units in the last place of the exact result (0.5 is correct rounding),
+of the function evaluated eagerly, compiled by `jit`, and by {theirs} on the CPU, at the same arguments: {count} or fewer
+for each function and type, which is few, as the references are slow. They stay away from zeros other than at the
+origin, and where results are normal numbers. "wrong" is a result without a correct digit. What follows a dot is a part
+of the domain, or of the result. The last column is where the worse of our two results is worst.
+Floats are computed in doubles and rounded once, but where elementary functions are composed (`boxcox1p`, `factorial`,
+`kl_div`, `logit`, `xlogy`, `xlog1py`).
+"""
+
+SLOPES_HEAD = """
+## Derivatives
+
+Of the functions by each of their operands, by `grad`, against mpmath's difference quotients; over wider domains, where
+terms may cancel: there the derivative is a function of its own (`dawsn`, `erfcx`, `betaln`, `poch`). Great numbers are
+those of `expit` beyond 17 (37 for doubles), `y (1 - y)` of a `y` that is rounded to 1; those of `i0e` and `i1e` far out,
+differences of the two; of `wofz` at 20i, the equation `w' = -2zw + 2i / sqrt(pi)`.
+"""
+
+COLUMNS = """
 | function | type | eager | compiled | {theirs} | worst at |
 |---|---|---|---|---|---|
 """
@@ -353,21 +381,20 @@ REASONS: dict[str, str] = {
 }
 
 
-def page(rows: list[Row], count: int, version: str) -> str:
-    head = HEAD.format(count=count, theirs=version, reflection=harness.REFLECTION_NOTE)
-    table = "\n".join(map(str, rows))
-    lines = [head + table, "", "## Where ours is worse", ""]
-    behind = [r for r in rows if r.behind]
-    lines += [f"- `{r.name}` f{8 * TYPES[r.elem]().itemsize}: {REASONS.get(r.name, 'no reason')}." for r in behind]
-    lines += ["Nowhere."] if not behind else []
-    lines += ["", "## Special values that are not exact", ""]
+def page(rows: list[Row], count: int, version: str, head: str) -> str:
+    text = head.format(count=count, theirs=version, reflection=harness.REFLECTION_NOTE)
+    slopes = [r for r in rows if r.name.startswith("slope.")]
+    for part, intro in (([r for r in rows if r not in slopes], ""), (slopes, SLOPES_HEAD)):
+        text += intro + COLUMNS.format(theirs=version) + "".join(f"{r}\n" for r in part) if part else ""
+    behind = [f"- `{r.name}` {r.type}: {REASONS.get(r.name, 'no reason')}." for r in rows if r.behind]
+    text += "\n".join(["", "## Where ours is worse", "", *(behind or ["Nowhere."]), ""])
     notes = [
-        f"- `{r.name}` f{8 * TYPES[r.elem]().itemsize}, {how}: {'; '.join(wrong)}."
+        f"- `{r.name}` {r.type}, {how}: {'; '.join(wrong)}."
         for r in rows
         for (library, how), wrong in zip(KINDS, r.wrong)
         if wrong and library == OURS
     ]
-    return "\n".join([*lines, *(notes or ["None."]), ""])
+    return text + "\n".join(["", "## Special values that are not exact", "", *(notes or ["None."]), ""])
 
 
 def measure(options):
@@ -403,7 +430,8 @@ def main():
     rows = list(measure(options))
     if options.only in PAGES:
         version = subprocess.check_output([options.jax_python, "-c", "import jax; print('JAX', jax.__version__)"])
-        PAGES[options.only].write_text(page(rows, options.count, version.decode().strip()))
+        head = SPECIAL_HEAD if options.only else HEAD
+        PAGES[options.only].write_text(page(rows, options.count, version.decode().strip(), head))
 
 
 if __name__ == "__main__":

@@ -188,6 +188,13 @@ def slopes(make, log_uniform) -> dict:
         "gammaincc": (lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True),
                       log_uniform((0.1, 50.0), (0.1, 50.0)), 0.05),
         "gammaln": (mp.loggamma, log_uniform((1e-30, 1e30)), 0.3),
+        "hyp1f1": (mp.hyp1f1, log_uniform((0.1, 10.0), (0.1, 10.0), (1e-2, 50.0)), 0.1),
+        "hyp1f1.negative": (mp.hyp1f1, lambda elem, n: (
+            lambda a, b, x: (a, b, -x))(*log_uniform((0.1, 10.0), (0.1, 10.0), (1e-2, 50.0))(elem, n)), 0.1),
+        "hyp2f1": (mp.hyp2f1, log_uniform((0.1, 5.0), (0.1, 5.0), (0.1, 5.0), (1e-3, 0.99)), 0.1),
+        "hyp2f1.negative": (mp.hyp2f1, lambda elem, n: (
+            lambda a, b, c, x: (a, b, c, -x))(
+                *log_uniform((0.1, 5.0), (0.1, 5.0), (0.1, 5.0), (1e-3, 50.0))(elem, n)), 0.1),
         "i0": (lambda x: mp.besseli(0, x), log_uniform((1e-6, 80.0)), 0.1),
         "i0e": (lambda x: mp.besseli(0, x) * mp.exp(-x), log_uniform((1e-6, 1e4)), 0.1),
         "i1": (lambda x: mp.besseli(1, x), log_uniform((1e-6, 80.0)), 0.1),

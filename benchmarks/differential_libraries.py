@@ -23,6 +23,7 @@ differs is printed, then the counts; a misspelt name, which both refuse, counts 
 import argparse
 import ast
 import contextlib
+import fcntl
 import hashlib
 import importlib
 import pickle
@@ -136,20 +137,32 @@ class Table:
     def kept(self, calls: list, python: str) -> dict:
         """JAX's answers, of which those that it was asked before stand in a file."""
         file = ANSWERS / f"libraries-{self.name}{'-x64' * self.x64}.pickle"
-        known = pickle.loads(file.read_bytes()) if file.exists() else {}
+        known = kept_with(file, {})
         new = [of for of in calls if self.digest(of) not in known]
         for start in range(0, len(new), BATCH):
             print(f"{self.name}: JAX answers {start} of {len(new)} calls", file=sys.stderr)
             found = self.answers("jax", python, new[start : start + BATCH])
-            known |= {self.digest(of): result for of, result in found.items()}
-            ANSWERS.mkdir(exist_ok=True)
-            file.write_bytes(pickle.dumps(known))
+            known = kept_with(file, {self.digest(of): result for of, result in found.items()})
         return {of: known[self.digest(of)] for of in calls}
 
     def digest(self, of: tuple) -> str:
         """Of a call with the values of its operands."""
         values = {key: self.operands[key] for key in sorted(used_in(of[1]) & set(self.operands))}
         return hashlib.sha256(pickle.dumps((of, values))).hexdigest()
+
+
+def kept_with(file: Path, found: dict) -> dict:
+    """What a file keeps, and what is found, which is written behind it: parts of a table share the file."""
+    file.parent.mkdir(exist_ok=True)
+    known = {}
+    with file.open("a+b") as kept:
+        fcntl.flock(kept, fcntl.LOCK_EX)  # until it is closed
+        kept.seek(0)
+        for part in read(kept):
+            known |= part
+        if found:
+            pickle.dump(found, kept)
+    return known | found
 
 
 def answered(library: str, python: str, given: dict) -> list:

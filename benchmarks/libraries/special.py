@@ -33,7 +33,7 @@ OPERANDS = {
     # of hypergeometric functions: parameters of both signs, of every size, whole ones, arguments
     **{f"s{k}": lambda rng: rng.uniform(-6, 8, size=32) for k in "abc"},
     **{f"w{k}": lambda rng: np.exp(rng.uniform(-6, 4, size=32)) for k in "abc"},
-    **{f"m{k}": lambda rng: rng.integers(-5, 9, size=32).astype(np.float32) for k in "abc"},
+    **{f"m{k}": lambda rng: rng.integers(-5, 9, size=32).astype(float) for k in "abc"},
     "near": lambda rng: rng.uniform(-1, 1, size=32),
     "next": lambda rng: 1 - np.exp(rng.uniform(-16, -2, size=32)),
     "far": lambda rng: rng.uniform(-40, 40, size=32),

@@ -31,11 +31,11 @@ COUNTING = {
 QUANTILES = ("ppf", "isf")
 
 
-def uniform(low, high, shape=(9,), dtype="float32"):
+def uniform(low, high, shape=(9,), dtype="float64"):  # which are floats where x64 is off
     return lambda rng: rng.uniform(low, high, shape).astype(dtype)
 
 
-def constant(*values, dtype="float32"):
+def constant(*values, dtype="float64"):
     return lambda rng: np.array(values, dtype)
 
 
@@ -51,11 +51,11 @@ OPERANDS = {
     "counts": constant(-1, 0, 1, 2, 3, 7, dtype="int32"),
     "h": uniform(0, 1, (4,), "float16"),
     "bits": constant(True, False, dtype=bool),
-    "d": uniform(-2, 5, (5,), "float64"),
+    "d": uniform(-2, 5, (5,), "float32"),
     "kedge": constant(-np.inf, -1, 0, 1, 3, 7, 1e10, np.inf, np.nan),
     "none": uniform(0, 1, (0,)),
     "three": uniform(0, 1, (3,)),
-    "c": lambda rng: (rng.normal(size=3) * (1 + 1j)).astype("complex64"),
+    "c": lambda rng: rng.normal(size=3) * (1 + 1j),
     # parameters
     "a": uniform(0.5, 4),
     "b": uniform(0.5, 4),
@@ -72,10 +72,10 @@ OPERANDS = {
     "mean": uniform(-1, 1, (3,)),
     "means": uniform(-1, 1, (2, 1, 3)),
     "zero": uniform(0, 0, ()),
-    "cov": lambda rng: (lambda m: (m @ m.T + np.eye(3)).astype("float32"))(rng.normal(size=(3, 3))),
-    "covs": lambda rng: (lambda m: (m @ m.swapaxes(1, 2) + np.eye(3)).astype("float32"))(rng.normal(size=(4, 3, 3))),
+    "cov": lambda rng: (lambda m: m @ m.T + np.eye(3))(rng.normal(size=(3, 3))),
+    "covs": lambda rng: (lambda m: m @ m.swapaxes(1, 2) + np.eye(3))(rng.normal(size=(4, 3, 3))),
     "skew": uniform(0, 1, (3, 3)),
-    "simplex": lambda rng: rng.dirichlet([2, 3, 4], 5).T.astype("float32"),
+    "simplex": lambda rng: rng.dirichlet([2, 3, 4], 5).T,
     "alpha": uniform(0.5, 4, (3,)),
     "throws": lambda rng: rng.multinomial(6, [0.2, 0.3, 0.5]).astype("int32"),
     "probabilities": constant(0.2, 0.3, 0.5),
@@ -86,8 +86,8 @@ OPERANDS = {
     "points": uniform(-1, 1, (5,)),
     "points2": uniform(-1, 1, (2, 5)),
     "m": lambda rng: rng.integers(0, 4, (4, 5)),
-    "f": lambda rng: rng.integers(0, 4, (4, 5)) / np.float32(2),
-    "gaps": lambda rng: np.where(rng.uniform(size=(4, 5)) < 0.2, np.nan, rng.integers(0, 4, (4, 5))).astype("float32"),
+    "f": lambda rng: rng.integers(0, 4, (4, 5)) / 2,
+    "gaps": lambda rng: np.where(rng.uniform(size=(4, 5)) < 0.2, np.nan, rng.integers(0, 4, (4, 5))),
     "empty": uniform(0, 1, (0, 3)),
     "cube": lambda rng: rng.integers(0, 3, (2, 3, 4)),
     "mh": uniform(0, 1, (4,), "float16"),

@@ -259,6 +259,27 @@ def test_tails_in_single_precision():
             assert float(value) == pytest.approx(exact, rel=2e-6)
 
 
+def log_of_tail(a, x):
+    """log P(a, x) below the mean, log Q(a, x) above, by series."""
+    with mp.workdps(30):
+        term = total = mp.mpf(1) if x < a else 1 / mp.mpf(x) * a
+        n = 0
+        while term > 1e-18 * total:
+            n += 1
+            term *= mp.mpf(x) / (a + n) if x < a else (a - n) / mp.mpf(x)
+            total += term
+        return a * mp.log(x) - x - mp.loggamma(a + 1) + mp.log(total)
+
+
+def test_logarithms_of_probabilities_of_huge_shapes():
+    for a, x in [(2e6, 1.9e6), (2e6, 2.1e6), (1e9, 0.9e9), (3e7, 3.2e7), (4e6, 4.03e6)]:
+        log = stats.gamma.logcdf if x < a else stats.gamma.logsf
+        with jax.enable_x64(True):
+            assert float(log(x, a)) == pytest.approx(float(log_of_tail(a, x)), rel=1e-9)
+        with jax.enable_x64(False):
+            assert float(log(np.float32(x), np.float32(a))) == pytest.approx(float(log_of_tail(a, x)), rel=1e-6)
+
+
 LOGARITHMS = {  # of probabilities that are zero in the dtype, and some that are not
     "gamma.logcdf": ([(1e-30, 1.5), (1e-30, 30.0), (2.0, 90.0), (0.5, 2.0)], lambda x, a: mp.gammainc(a, 0, x)),
     "gamma.logsf": ([(900.0, 2.0), (5e3, 900.0), (0.5, 2.0)], lambda x, a: mp.gammainc(a, x, mp.inf)),

@@ -133,6 +133,20 @@ def test_extreme_arguments(name, dtype, columns, reference):
         np.testing.assert_allclose(call(name, *map(jnp.asarray, columns)), want, 40 * np.finfo(dtype).eps)
 
 
+CANCELLING = [(47.3, 0.054, -34.0), (-30.5, 1.5, 40.0), (-120.2, 2.3, 90.0), (20.3, -2.6, -60.0), (90.0, 7.5, -200.0)]
+CANCELLING += [(-70.25, 0.5, 900.0), (-8.5, 1.25, 30.0), (-40.0, 2.5, 33.0), (150.5, 120.25, -300.0)]
+
+
+def test_the_confluent_function_where_terms_cancel():
+    with catena.enable_x64(True), mp.workdps(60):
+        found = special.hyp1f1(*np.array(CANCELLING).T)
+        np.testing.assert_allclose(found, [float(mp.hyp1f1(*point)) for point in CANCELLING], 2e-12)
+        points = np.array(CANCELLING[:4], np.float32)
+        found = special.hyp1f1(*points.T)
+        want = [float(mp.hyp1f1(*map(float, point))) for point in points]
+        np.testing.assert_allclose(found, np.float32(want), 4e-7)
+
+
 def test_the_cosine_integral_around_its_zero():
     x = np.array([0.2, 0.31, 0.4, 0.45, 0.482024943, 0.55, 0.61, 0.7, 0.8])
     with catena.enable_x64(True):
@@ -178,6 +192,19 @@ def test_derivatives(name):
             up, down = (function(*point[:i], point[i] + s, *point[i + 1 :]) for s in (step, -step))
             slope = catena.grad(function, i)(*map(float, point))
             np.testing.assert_allclose(slope, (up - down) / (2 * step), 1e-6, 1e-8)
+
+
+PARAMETRIC = [("hyp1f1", (47.3, 0.6, -34.0)), ("hyp1f1", (-2.0, 3.0, 1.5)), ("hyp1f1", (2.5, -1.5, -20.0))]
+PARAMETRIC += [("hyp2f1", (0.7, 1.4, 2.5, 0.95)), ("hyp2f1", (-2.0, 0.5, 1.5, 0.5)), ("hyp2f1", (1.5, -3.0, 2.5, -4.0))]
+
+
+@pytest.mark.parametrize("name, point", PARAMETRIC)
+def test_derivatives_of_hypergeometric_functions(name, point):
+    with catena.enable_x64(True), mp.workdps(50):
+        slopes = catena.grad(getattr(special, name), tuple(range(len(point))))(*point)
+        for k, slope in enumerate(slopes):
+            wanted = mp.diff(lambda p: getattr(mp, name)(*point[:k], p, *point[k + 1 :]), mp.mpf(point[k]), h=mp.mpf(10) ** -12)
+            np.testing.assert_allclose(float(slope), float(wanted), 1e-9, err_msg=str(k))
 
 
 def test_derivatives_of_pairs():

@@ -168,26 +168,11 @@ def _logistic(x):
     return np.where(x < 0, small, one) / (one + small)
 
 
-_F32 = np.dtype(np.float32)
-
-
-def _logistic_lower(b, x):
-    """The same formula as eagerly: it keeps subnormal results. Small floats are rounded once, at the end."""
-    if x.dtype in WIDER_WITH_HALF:
-        return b.convert(_logistic_lower(b, b.convert(x, _F32)), x.dtype)
-    one = b.constant(np.asarray(1, x.dtype))
-    if x.dtype.kind == "c":
-        return b.map("div", one, b.map("add", one, b.map("exp", b.map("neg", x))))
-    small = b.map("exp", b.map("neg", b.map("abs", x)))
-    negative = b.map("lt", x, b.constant(np.asarray(0, x.dtype)))
-    return b.map("div", b.map("select", negative, small, one), b.map("add", one, small))
-
-
 def _logistic_tangent(t, x, y):
     return mul(t, mul(y, one_minus(y)))
 
 
-logistic_p = _function("logistic", _logistic, _logistic_tangent, lower=_logistic_lower, wider=WIDER_WITH_HALF)
+logistic_p = _function("logistic", _logistic, _logistic_tangent, wider=WIDER_WITH_HALF)
 
 
 def logistic(x, *, accuracy=None):

@@ -83,6 +83,11 @@ def test_structured_matrices_are_scipys(name):
         assert found.dtype == np.asarray(found).dtype and found.dtype.itemsize <= 8
 
 
+def test_pascals_matrix_is_of_floats():
+    with jax.enable_x64(True):
+        assert linalg.pascal(4).dtype == "float32" and linalg.invpascal(4).dtype == "float64"
+
+
 def test_structured_matrices_of_stacks_are_those_of_their_vectors():
     stack = matrices(2, 3, 4)
     for function in (linalg.circulant, linalg.toeplitz, linalg.hankel, linalg.fiedler, linalg.companion):

@@ -162,13 +162,6 @@ def _integer_pow(e, t, xs, width, attr):
     return _reciprocal(e, t, [out], width, None) if int(attr) < 0 else out
 
 
-def _logistic(e, t, xs, width, attr):
-    r = vector(t.register, width)
-    grown = library(e, "exp", t, [e.op(f"fneg {r} {xs[0]}")], width)
-    total = e.op(f"fadd {r} {grown}, {constant(1.0, t, width)}")
-    return _reciprocal(e, t, [total], width, None)
-
-
 _FLOAT = {
     "neg": lambda e, t, xs, w, a: e.op(f"fneg {vector(t.register, w)} {xs[0]}"),
     "max": _float_extreme("maximum"),
@@ -182,7 +175,6 @@ _FLOAT = {
     "nextafter": special.nextafter,
     "reduce_precision": special.reduce_precision,
     "erf_inv": lambda e, t, xs, w, a: library(e, "erf_inv", t, xs, w),
-    "logistic": _logistic,
 }
 
 

@@ -8,7 +8,8 @@ FUNCTIONS = incomplete.ALGORITHMS | {
     function.__name__: function
     for function in (
         *(integrals.erfcx, integrals.faddeeva_real, integrals.faddeeva_imag, integrals.dawsn),
-        *(integrals.exp1, integrals.expi, integrals.expn, integrals.sine_integral, integrals.cosine_integral),
+        *(integrals.exp1, integrals.expi, integrals.expi_slope, integrals.expn),
+        *(integrals.sine_integral, integrals.cosine_integral),
         *(integrals.fresnel_s, integrals.fresnel_c, integrals.spence),
         *(integrals.erfcx_slope, integrals.dawsn_slope, integrals.fresnel_s_slope, integrals.fresnel_c_slope),
         *(factorials.gamma, factorials.beta, factorials.log_beta, factorials.poch),

@@ -111,6 +111,18 @@ class Forward:
     def abs(self, x):
         return self._chain(x, self.m.abs, lambda v, y: self.m.where(v < 0.0, self.m.like(v, -1.0), 1.0))
 
+    def size(self, x):
+        """What is to be small where a series ends: the number's and the derivative's."""
+        size = self.m.abs(x.value)
+        return Dual(size if x.slope is None else self.m.maximum(size, self.m.abs(x.slope)))
+
+    def varies(self, x):
+        return x.slope is not None
+
+    def held(self, x):
+        """The number as a constant."""
+        return Dual(x.value)
+
     def power(self, x, y):
         """x^y for positive x."""
         value = self.m.power(x.value, plain(y))

@@ -7,6 +7,7 @@ made by integers: processors take a hundred cycles for each product that is subn
 
 from . import fitted, tables, text
 from .constants import LN2, LOG2_E
+from .double_double import Pair, fast_two_sum
 from .polynomials import fitted_to
 from .text import Value, copysign, fabs, fma, horner, if_any, maximum, minimum, power_of_two, round_to_integer, select
 
@@ -65,6 +66,19 @@ def short_exp(x: Value) -> Value:
     return fitted_to(text, fitted.EXP_SINGLE, fma(n, -LN2["double"][0], x)) * power_of_two(n_integer, "double")
 
 
+def exp_pair(x: Value) -> Pair:
+    """exp(x) where it and what is rounded off it are normal numbers."""
+    high, low = LN2[x.elem]
+    n, n_integer = round_to_integer(x * LOG2_E[x.elem][0])
+    part = fma(n, -high, x)
+    r = fma(n, -low, part)
+    lost = fma(n, -low, part - r)
+    one = fast_two_sum(x.like(1.0), r)
+    whole = fast_two_sum(one.high, one.low + fma(r * r, horner(r, tables.EXP[x.elem]), lost))
+    power = power_of_two(n_integer, x.elem)
+    return Pair(whole.high * power, whole.low * power)
+
+
 def exp_sum(high: Value, low: Value) -> Value:
     """exp(high + low), |low| much smaller than one."""
     least, greatest = EXP_RANGE[high.elem]
@@ -97,9 +111,21 @@ def expm1(x: Value) -> Value:
 
 
 def logistic(x: Value) -> Value:
-    """1 / (1 + exp(-x)), written with exp(-|x|), which cannot overflow."""
-    e = exp(-fabs(x))
-    return select(x < 0.0, e, 1.0) / (e + 1.0)
+    """1 / (1 + 2^n q) of exp(-x) = 2^n q, or 2^-n / (q + 2^-n) where n > 0, with what is rounded off the sum (of which
+    all is half as large) and the quotient: the derivative y (1 - y) has errors enough of its own.
+    """
+    bound, (high, low) = minimum(maximum(x, EXP_RANGE[x.elem][0]), 50.0), LOG2_E[x.elem]
+    n, n_integer = round_to_integer(bound * -high)
+    r = fma(bound, -low, fma(bound, -high, -n))
+    great = n > 0.0
+    power = power_of_two(maximum(select(great, -n_integer, n_integer), -100) - 1, x.elem)
+    exact = power + 0.5
+    rest = fma(select(great, 0.5, power) * r, horner(r, tables.EXP2[x.elem]), power - (exact - 0.5))
+    total = exact + rest
+    lost = rest - (total - exact)
+    result = 1.0 / total
+    result = fma(result, fma(-result, lost, fma(-result, total, 1.0)), result)
+    return scale(result, select(great, -n_integer, 0) - 1)
 
 
 def tanh(x: Value) -> Value:

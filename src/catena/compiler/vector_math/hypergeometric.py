@@ -4,8 +4,8 @@ Sources: NIST DLMF 13.2.39 (Kummer's transformation), 13.7.1-2 (large arguments)
 15.8.4 and 15.8.10 (around 1); Pearson, Olver and Porter, Numerical methods for the computation of the confluent and
 Gauss hypergeometric functions (2017), for the choice among them.
 
-Known imperfections: parameters above some hundreds, and negative ones of large size, lose digits where terms of a
-series cancel; so do differences c - a - b next to an integer, for x next to 1.
+Known imperfections: of F, parameters above some hundreds, and negative ones of large size, lose digits where terms of
+a series cancel; so do differences c - a - b next to an integer, for x next to 1.
 """
 
 import math
@@ -15,11 +15,18 @@ from .factorials import gamma, sign_of_gamma
 INF, NAN = math.inf, math.nan
 TERMS = 20000.0
 FAR = 64.0  # from which on the asymptotic series of M has all digits, for moderate parameters
+LONGEST = 700.0  # argument of the series of M, whose sum is near exp(x)
+STEPS = 200000.0  # terms of all Taylor series of M together
 
 
 def _is_pole(m, x):
     """Whether x is a pole of the gamma function: a whole number that is not positive."""
     return (x <= 0.0) & m.equal(m.floor(x), x)
+
+
+def _ends(m, a):
+    """Whether the parameter ends a series, and does so around its value where a derivative by it is taken."""
+    return a < -INF if m.varies(a) else _is_pole(m, a)
 
 
 def _gamma_ratio(m, above: tuple, below: tuple, precision):
@@ -56,8 +63,8 @@ def _kummer_series(m, on, a, b, x, precision):
         total, lost = m.where(on, new, total), m.where(on, (new - total) - part, lost)
         peak = m.where(on, m.maximum(peak, m.abs(term)), peak)
         k = k + 1.0
-        settling = (k < m.abs(x)) | (b + k < 1.0) | (m.abs(term) > precision * 0.1 * m.abs(total))
-        return on & settling & (m.abs(term) > 0.0) & (k < TERMS) & (m.abs(total) < INF), term, total, lost, peak, k
+        settling = (k < m.abs(x)) | (b + k < 1.0) | (m.size(term) > precision * 0.1 * m.size(total))
+        return on & settling & (m.size(term) > 0.0) & (k < TERMS) & (m.abs(total) < INF), term, total, lost, peak, k
 
     one, zero = m.like(x, 1.0), m.like(x, 0.0)
     _, _, total, lost, peak, _ = m.iterate(step, (on, one, one, zero, one, zero))
@@ -65,44 +72,128 @@ def _kummer_series(m, on, a, b, x, precision):
 
 
 def _kummer_far(m, on, a, b, x, precision):
-    """The asymptotic series for large x, less its factor: the sum of (b - a)_k (1 - a)_k / (k! x^k)."""
+    """The asymptotic series for large x, less its factor: the sum of (b - a)_k (1 - a)_k / (k! x^k), whose terms may
+    grow until k is as large as the parameters.
+    """
     p, q, x = m.where(on, b - a, 1.0), m.where(on, 1.0 - a, 1.0), m.where(on, x, 1e9)
+    first = m.maximum(m.abs(p), m.abs(q))
 
     def step(on, term, total, k):
         new = term * ((p + k) * (q + k) / ((k + 1.0) * x))
-        smaller = m.abs(new) < m.abs(term)
+        smaller = (m.size(new) < m.size(term)) | (k < first)
         term = m.where(on, new, term)
         total = m.where(on & smaller, total + term, total)
-        return on & smaller & (m.abs(term) > precision * 0.1 * m.abs(total)), term, total, k + 1.0
+        settling = m.size(term) > precision * 0.1 * m.size(total)
+        return on & smaller & settling & (k < TERMS), term, total, k + 1.0
 
     one = m.like(x, 1.0)
     return m.iterate(step, (on, one, one, m.like(x, 0.0)))[2]
 
 
+def _kummer_start(m, on, a, b, x, precision):
+    """M(a, b, x) and its derivative by x, for b > 0 and x so small, or a so great, that no terms cancel."""
+
+    def step(on, term, value, slope, k):
+        term, k = m.where(on, term * ((a + k) / (b + k)) * (x / (k + 1.0)), term), k + 1.0
+        value, slope = m.where(on, value + term, value), m.where(on, slope + term * k, slope)
+        settling = (k < x) | (m.size(term) * k > precision * 0.1 * m.size(slope))
+        return on & settling & (k < TERMS), term, value, slope, k
+
+    one, zero = m.like(x, 1.0), m.like(x, 0.0)
+    _, _, value, slope, _ = m.iterate(step, (on, one, one, zero, zero))
+    return value, slope / x
+
+
+def _kummer_along(m, on, a, b, x, precision):
+    """For b > 0 and x > 0, V(x) = exp(-x / 2) M(a, b, x) and exp(-x / 2) M'(a, b, x), where terms of the series cancel:
+    from a small x on by Taylor series of x V'' + b V' + (b / 2 - a - x / 4) V = 0, of which V is the greatest solution.
+    """
+    a, b, x = m.where(on, a, 1.0), m.where(on, b, 1.0), m.where(on, x, 0.5)
+    pull = 0.5 * b - a
+    small = m.held(0.25 * m.maximum(b, 1.0) / m.maximum(-a, 0.25))
+    at = m.where((a < 0.0) & (small < x), small, x)
+    widest = m.held(1.0 / m.maximum(0.5 * b, 3.0))  # of what a step may be of the distance to the singularity at 0
+
+    def length(at):
+        """Of a step, over which V turns by no more than some 1.5."""
+        wave = m.sqrt(m.maximum(m.abs(m.held(pull) / at - 0.25), 1e-30))
+        step = 1.0 / m.maximum(1.0 / (at * widest), wave * (1.0 / 1.5))
+        return m.where(at + step < x, (at + step) - at, x - at)
+
+    value, slope = _kummer_start(m, on, a, b, at, precision)
+    scale = m.exp(-0.5 * at)
+    value, slope = scale * value, scale * (slope - 0.5 * value)
+    further = on & (at < x)
+    h = m.where(further, length(at), 1.0)
+    zero, new = m.like(x, 0.0), slope * h
+
+    def step(on, at, h, older, old, new, value, slope, k, count):
+        """The next term, of (k + 2)-th power; when terms are small, the first two of the next step."""
+        term = (0.25 * (h * h)) * older - h * (pull - 0.25 * at) * old - ((k + 1.0) * (k + b)) * new
+        term = term * (h / (at * ((k + 1.0) * (k + 2.0))))
+        value, slope = m.where(on, value + term, value), m.where(on, slope + term * (k + 2.0), slope)
+        small = precision * 0.1 * (m.size(value) + m.size(slope))
+        done = (k + 2.0) * (m.size(term) + m.size(new)) < small
+        there = m.where(h < x - at, at + h, x)
+        on = on & ~(done & ~(there < x)) & (count < STEPS)
+        renew = on & done
+        longer = length(m.where(renew, there, at))
+        older, old = m.where(renew, 0.0, old), m.where(renew, value, new)
+        new = m.where(renew, slope * (longer / h), term)
+        value, slope = m.where(renew, value + new, value), m.where(renew, new, slope)
+        at, h = m.where(renew, there, at), m.where(renew, longer, h)
+        return on, at, h, older, old, new, value, slope, m.where(renew, 0.0, k + 1.0), count + 1.0
+
+    state = (further, at, h, zero, value, new, m.where(further, value + new, value), new, zero, zero)
+    _, _, h, _, _, _, value, slope, _, count = m.iterate(step, state)
+    return m.where(count < STEPS, value, NAN), slope / h + 0.5 * value
+
+
+def _kummer_hard(m, on, a, b, x, precision):
+    """exp(-x / 2) M(a, b, x) for x > 0: where b is negative, from that of a positive b."""
+    more = m.where(on & (b < 0.0), m.held(-m.floor(b)), 0.0)
+    value, slope = _kummer_along(m, on, a, b + more, x, precision)
+
+    def step(on, value, slope, more):
+        """From b to b - 1 (DLMF 13.3.22 and 13.3.18)."""
+        lower = b + (more - 1.0)
+        less = value + x * slope / lower
+        value, slope = m.where(on, less, value), m.where(on, less - value * ((lower - a) / lower), slope)
+        more = m.where(on, more - 1.0, more)
+        return on & (more > 0.0), value, slope, more
+
+    return m.iterate(step, (on & (more > 0.0), value, slope, more))[1]
+
+
 def hyp1f1(m, a, b, x, precision):
     """M(a, b, x)."""
-    size = m.abs(x)
+    size, negative, c = m.abs(x), x < 0.0, b - a
     inside = (size < INF) & (m.abs(a) < INF) & (m.abs(b) < INF) & ~_is_pole(m, b)
-    polynomial = _is_pole(m, a) & (a > -200.0)
+    polynomial = _ends(m, a) & (a > -200.0)
+    # M(a, b, x) = exp(x) M(b - a, b, -x), of which one is at a positive argument: p is its parameter, q that of the other.
+    p, q = m.where(negative, c, a), m.where(negative, a, c)
+    ends = _is_pole(m, p)
     spread = m.maximum(m.abs((b - a) * (1.0 - a)), m.abs(a * (a - b + 1.0)))
-    far = inside & ~polynomial & (((size > FAR) & (size > 2.0 * spread + 10.0)) | (size > 700.0))
-    near = inside & ~far
-    # M(a, b, x) = exp(x) M(b - a, b, -x): whichever series has the lesser terms beside its sum.
-    c = b - a
+    wide = 8.0 * m.maximum(m.abs(q), m.abs(1.0 - p)) + FAR
+    settles = (size > FAR) & (size > 2.0 * spread + 10.0) | (size > wide) & (p < 0.0) & (q > 0.0)
+    far = inside & ~polynomial & ~ends & (settles | (size > LONGEST) & ~((p < 0.0) & (b > 0.0)))
+    # Whichever series has the lesser terms beside its sum.
+    near = inside & ~far & ((size <= LONGEST) | ends | polynomial)
     direct, peak = _kummer_series(m, near, a, b, x, precision)
     other, other_peak = _kummer_series(m, near & ~polynomial, c, b, -x, precision)
-    better = peak * m.abs(other) > other_peak * m.abs(direct)
-    half = m.exp(0.5 * m.where(near, x, 0.0))
-    value = m.where(better & ~polynomial, half * (half * other), direct)
-    # Beyond: with the roles of a and b - a exchanged where x is negative.
-    negative = x < 0.0
-    p, q = m.where(negative, c, a), m.where(negative, a, c)
+    better = (peak * m.abs(other) > other_peak * m.abs(direct)) & ~polynomial
+    half = m.exp(0.5 * m.where(inside & ~far, x, 0.0))
+    value = m.where(better, half * (half * other), direct)
+    allowed = 2.0**8 if precision < 1e-12 else 2.0**24  # of the greatest term beside the sum
+    known = better & (other_peak <= allowed * m.abs(other)) | ~better & (peak <= allowed * m.abs(direct))
+    hard = inside & ~far & ~(near & known) & (size > 0.0) & ~(ends & (size > -4.0 * p))
+    value = m.where(hard, half * _kummer_hard(m, hard, p, b, size, precision), value)
     series = _kummer_far(m, far, p, b, size, precision)
     factor = _gamma_ratio(m, (m.where(far, b, 1.0),), (m.where(far, p, 1.0),), precision)
     power = m.power(m.where(far, size, 1.0), -m.where(far, q, 0.0))
     growth = m.exp(0.5 * m.where(far & ~negative, x, 0.0))
     value = m.where(far, (factor * series * power * growth) * growth, value)
-    value = m.where(m.equal(a, 0.0) | m.equal(x, 0.0), 1.0, value)
+    value = m.where(polynomial & m.equal(a, 0.0) | m.equal(x, 0.0), 1.0, value)
     value = m.where(m.equal(x, INF) & ~m.equal(a, 0.0), INF, value)
     value = m.where(m.equal(x, -INF) & (a > 0.0), 0.0, value)
     known = m.equal(a, a) & m.equal(b, b) & m.equal(x, x)
@@ -140,8 +231,8 @@ def _gauss_series(m, on, a, b, c, x, precision):
         k = k + 1.0
         ratio = (a + k) * (b + k) * x / ((c + k) * (k + 1.0))
         growing = (m.abs(ratio) > 1.0) | (c + k < 1.0)
-        settling = growing | (m.abs(term) > precision * 0.1 * (1.0 - m.abs(x)) * m.abs(total))
-        return on & settling & (m.abs(term) > 0.0) & (k < TERMS) & (m.abs(total) < INF), term, total, lost, k
+        settling = growing | (m.size(term) > precision * 0.1 * (1.0 - m.abs(x)) * m.size(total))
+        return on & settling & (m.size(term) > 0.0) & (k < TERMS) & (m.abs(total) < INF), term, total, lost, k
 
     one, zero = m.like(x, 1.0), m.like(x, 0.0)
     _, _, total, lost, _ = m.iterate(step, (on, one, one, zero, zero))
@@ -179,7 +270,7 @@ def _around_one_whole(m, on, a, b, n, y, precision):
         p, q = a + n + k, b + n + k
         bracket = bracket + (1.0 / p + 1.0 / q - 1.0 / (k + 1.0) - 1.0 / (n + k + 1.0))
         term = m.where(on, term * (p * q / ((k + 1.0) * (n + k + 1.0))) * y, term)
-        return on & (m.abs(part) > precision * 0.1 * m.abs(total)) & (k < TERMS), term, total, bracket, k + 1.0
+        return on & (m.size(part) > precision * 0.1 * m.size(total)) & (k < TERMS), term, total, bracket, k + 1.0
 
     start = m.log(y) - m.digamma(one) - m.digamma(n + 1.0) + m.digamma(a + n) + m.digamma(b + n)
     total = m.iterate(step, (on, one, zero, start, zero))[2]
@@ -217,10 +308,10 @@ def _gauss(m, on, a, b, c, z, y, precision, by_logarithms: bool):
 def _hyp2f1(m, a, b, c, x, precision, by_logarithms: bool):
     known = m.equal(a, a) & m.equal(b, b) & m.equal(c, c) & m.equal(x, x)
     finite = (m.abs(a) < INF) & (m.abs(b) < INF) & (m.abs(c) < INF) & (m.abs(x) < INF)
-    ends_a, ends_b = _is_pole(m, a), _is_pole(m, b)
+    ends_a, ends_b = _ends(m, a), _ends(m, b)
     swap = ends_b & ~(ends_a & (a > b)) | ~ends_a & ~ends_b & (b < a)
     a, b = m.where(swap, b, a), m.where(swap, a, b)  # a ends the series first, or is the lesser
-    polynomial = _is_pole(m, a)
+    polynomial = ends_a | ends_b
     pole = _is_pole(m, c) & ~(polynomial & (a > c))
     on = known & finite & ~pole & (m.abs(c) > 0.0)
     # Pfaff's transformation of negative arguments (1 - x)^-a F(a, c - b; c; x / (x - 1)).
@@ -241,7 +332,7 @@ def _hyp2f1(m, a, b, c, x, precision, by_logarithms: bool):
     value = m.where(m.equal(x, 1.0) & ~polynomial, m.where(s > 0.0, at_one, INF), value)
     value = m.where((x > 1.0) & ~polynomial, INF, value)
     value = m.where(pole, INF, value)
-    value = m.where(m.equal(x, 0.0) | m.equal(a, 0.0) | m.equal(b, 0.0), 1.0, value)
+    value = m.where(m.equal(x, 0.0) | polynomial & m.equal(a, 0.0), 1.0, value)
     return m.where(known, value, NAN)
 
 

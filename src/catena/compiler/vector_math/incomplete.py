@@ -112,11 +112,11 @@ STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 
 LARGE_SHAPE = 10.0  # from which on seven terms of Stirling's series suffice
 
 
-def _stirling_rest(m, a):
-    """log(gamma(a)) less (a - 1/2) log(a) - a + log(2 pi) / 2."""
+def _stirling_rest(m, a, terms: int = len(STIRLING)):
+    """log(gamma(a)) less (a - 1/2) log(a) - a + log(2 pi) / 2; four terms do for single precision."""
     t = 1.0 / a
-    square, rest = t * t, m.like(t, STIRLING[-1])
-    for c in reversed(STIRLING[:-1]):
+    square, rest = t * t, m.like(t, STIRLING[terms - 1])
+    for c in reversed(STIRLING[: terms - 1]):
         rest = rest * square + c
     return t * rest
 
@@ -157,9 +157,7 @@ def _log_density_in_single(m, a, x):
     def by_stirling():
         b = m.where(large, a, LARGE_SHAPE)
         excess = _excess(m, (x - b) / b, x / b, m.short_log, 11)
-        t = 1.0 / b
-        rest = t * (1 / 12 - t * t * (1 / 360 - t * t * (1 / 1260 - t * t * (1 / 1680))))
-        return -(b * excess) - 0.5 * m.short_log(6.283185307179586 * b) - rest
+        return -(b * excess) - 0.5 * m.short_log(6.283185307179586 * b) - _stirling_rest(m, b, 4)
 
     return m.where_any(large, by_stirling, short)
 
@@ -186,21 +184,30 @@ def _over_density(m, a, x, precision):
 def _lower_gamma(m, a, x, precision):
     """P(a, x) where the series is used, else Q(a, x)."""
     by_series, share = _over_density(m, a, x, precision)
-    return by_series, m.where(a < HUGE_SHAPE, _density(m, a, x) * share, _uniform(m, by_series, a, x))
+    return by_series, m.where(a < HUGE_SHAPE, _density(m, a, x) * share, _uniform(m, by_series, a, x)[0])
 
 
 def _uniform(m, lower, a, x):
-    """P (where ``lower``) or Q for a huge shape: one term of Temme's uniform expansion, DLMF 8.12.3-7."""
+    """P (where ``lower``) or Q for a huge shape, and its logarithm, also where it is zero: one term of Temme's uniform
+    expansion, DLMF 8.12.3-7.
+    """
     delta = (x - a) / a
-    half_square = m.maximum(delta - m.log1p(delta), 0.0)
-    eta = m.sqrt(2.0 * half_square)
-    eta = m.where(delta < 0.0, -eta, eta)
-    near = m.abs(delta) < 1e-3
+    half_square = m.maximum(_excess(m, delta, x / a, m.log), 0.0)
+    size = m.sqrt(2.0 * half_square)
+    eta = m.where(delta < 0.0, -size, size)
+    near = m.abs(delta) < 1e-4
     first = 1.0 / m.where(near, 1.0, delta) - 1.0 / m.where(near, 1.0, eta)
     first = m.where(near, -1.0 / 3.0 + eta / 12.0, first)
-    rest = m.exp(-(a * half_square)) / m.sqrt(2.0 * math.pi * a) * first
+    root = m.sqrt(2.0 * math.pi * a)
+    rest = m.exp(-(a * half_square)) / root * first
     outward = m.where(lower, -eta, eta)
-    return 0.5 * m.erfc(outward * m.sqrt(a * 0.5)) + m.where(lower, -rest, rest)
+    value = 0.5 * m.erfc(outward * m.sqrt(a * 0.5)) + m.where(lower, -rest, rest)
+    # Far out by the asymptotic series of erfc, of which the first term cancels that of the coefficient.
+    far = a * half_square > 600.0
+    w = 0.5 / m.where(far, a * half_square, 600.0)
+    series = w * (w * (3.0 - w * (15.0 - w * (105.0 - w * 945.0))) - 1.0)
+    share = (1.0 / m.where(far, m.abs(delta), 1.0) + series / m.where(far, size, 1.0)) / root
+    return value, m.where(far, m.log(share) - a * half_square, m.log(m.where(far, 1.0, value)))
 
 
 def _edges(m, a, x, inside, at_zero, at_infinity):
@@ -296,7 +303,7 @@ def random_gamma_grad(m, a, x, precision):
 def _log_of_gamma(m, a, x, precision):
     """Whether the series is used; log P there, else log Q; and Q."""
     by_series, share = _over_density(m, a, x, precision)
-    log = m.where(a < HUGE_SHAPE, _log_density(m, a, x) + m.log(share), m.log(_uniform(m, by_series, a, x)))
+    log = m.where(a < HUGE_SHAPE, _log_density(m, a, x) + m.log(share), _uniform(m, by_series, a, x)[1])
     small = by_series & (a < SMALL_SHAPE) & _proper(a, x)
     upper = m.where(by_series, m.maximum(1.0 - m.exp(log), 0.0), m.exp(log))
     return by_series, log, m.where(small, _upper_of_small_shape(m, small, a, x, precision), upper)

@@ -219,6 +219,19 @@ def expi(m, x, precision):
     return m.where(m.equal(x, x), value, NAN)
 
 
+def expi_slope(m, x, precision):
+    """exp(x) / x, with what is rounded off both."""
+    half = m.exp(0.5 * x)
+    value = half * (half / x)
+    if precision < 1e-12:
+        near = (m.abs(x) < 700.0) & (m.abs(x) > 0.0)
+        y = m.where(near, x, 1.0)
+        high, low = m.exp_pair(y)
+        quotient = high / y
+        value = m.where(near, quotient + (low - m.product_error(quotient, y, high)) / y, value)
+    return m.where(m.equal(x, INF), INF, value)
+
+
 def _sine_and_cosine_parts(m, a):
     """f(a) and g(a), DLMF 6.2.17-18, for a >= 4."""
     inverse = 1.0 / a

@@ -25,6 +25,7 @@ class Numpy:
 
     exp, log, log1p, abs, floor, sin, cos = np.exp, np.log, np.log1p, np.abs, np.floor, np.sin, np.cos
     where, maximum, sqrt, power, equal, like = np.where, np.maximum, np.sqrt, np.power, np.equal, np.full_like
+    size, held, varies = np.abs, staticmethod(lambda x: x), staticmethod(lambda x: False)  # others for dual numbers
 
     @staticmethod
     def lgamma(x):
@@ -62,6 +63,12 @@ class Numpy:
     short_exp, short_log = np.exp, np.log
 
     @staticmethod
+    def exp_pair(x):
+        """exp(x) of moderate x, and what is rounded off it, as far as the long double has it."""
+        exp = np.exp(x)
+        return exp, (np.exp(x.astype(np.longdouble)) - exp).astype(DOUBLE)
+
+    @staticmethod
     def log_pair(x, lost):
         """log(x + lost) for finite x > 0 and what was rounded off it, and what is rounded off the logarithm, as far as
         the long double has it.
@@ -90,9 +97,9 @@ class Written:
     small_erf = error_function.small_erf
     sin, cos, erf_inv = trigonometric.sin, trigonometric.cos, error_function.erf_inv
     lgamma, digamma, erfc, power = gamma.lgamma, gamma.digamma, error_function.erfc, powers.pow
-    iterate = staticmethod(text.while_any)
+    iterate, size, held, varies = staticmethod(text.while_any), text.fabs, Numpy.held, Numpy.varies
     short_exp, short_log, short_lgamma = exponential.short_exp, logarithm.short_log, gamma.short_lgamma
-    plain_lgamma, log_pair = gamma.plain_lgamma, logarithm.log_pair
+    plain_lgamma, log_pair, exp_pair = gamma.plain_lgamma, logarithm.log_pair, exponential.exp_pair
 
     @staticmethod
     def where_any(mask, rare: Callable, otherwise):

@@ -300,8 +300,8 @@ def _size(name: str, n) -> int:
         raise TypeError(f"{name}: n must be an integer, got {n!r}") from None
 
 
-def _rounded(x: np.ndarray) -> Array:
-    return jnp.asarray(x.astype(dtypes.canonical(np.dtype(float))))
+def _rounded(x: np.ndarray, dtype=float) -> Array:
+    return jnp.asarray(x.astype(dtypes.canonical(np.dtype(dtype))))
 
 
 def _binomials(n: int) -> np.ndarray:
@@ -386,7 +386,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
       n: the number of rows.
       kind: "symmetric" (or None) for ``i + j`` over ``i``, "lower" for ``i`` over ``j``, or its transpose "upper".
     Returns:
-      A float array of shape ``(n, n)``.
+      A float32 array of shape ``(n, n)``, with x64 on, too, as in JAX.
     Raises:
       TypeError: ``n`` is no integer. ValueError: the kind is unknown.
 
@@ -398,9 +398,9 @@ def pascal(n: int, kind: str | None = None) -> Array:
     """
     kind, n = _kind("pascal", kind), max(_size("pascal", n), 0)
     if kind == "symmetric":
-        return _rounded(_binomials(n))
+        return _rounded(_binomials(n), np.float32)
     lower = _lower_binomials(n)
-    return _rounded(lower if kind == "lower" else lower.T)
+    return _rounded(lower if kind == "lower" else lower.T, np.float32)
 
 
 def invpascal(n: int, kind: str | None = None) -> Array:

@@ -234,8 +234,9 @@ def _dilogarithm_slope(x):
     return safe(neg(div(log(x), safe(plus(x, -1), one, 1))), one, -1)
 
 
-exp1_p = special("exp1", lambda t, x, y: neg(mul(t, div(exp(neg(x)), x))))
-expi_p = special("expi", lambda t, x, y: mul(t, div(exp(x), x)))
+expi_slope_p = special("expi_slope", lambda t, x, y: mul(t, sub(y, div(y, x))))
+exp1_p = special("exp1", lambda t, x, y: mul(t, expi_slope_p.bind(neg(x))))
+expi_p = special("expi", lambda t, x, y: mul(t, expi_slope_p.bind(x)))
 expn_p = special("expn", None, _expn_slope)
 sine_integral_p = special("sine_integral", lambda t, x, y: mul(t, _cardinal_sine(x)))
 cosine_integral_p = special("cosine_integral", lambda t, x, y: mul(t, div(cos(x), x)))
