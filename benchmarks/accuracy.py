@@ -350,8 +350,8 @@ SPECIAL_HEAD = """# Accuracy of the special functions
 Written by `make accuracy ONLY=special.` (`benchmarks/accuracy_special.py`), COUNT={count}; do not edit.
 
 Greatest error found against mpmath, in units in the last place of the exact result (0.5 is correct rounding),
-of the function evaluated eagerly, compiled by `jit`, and by {theirs} on the CPU, at the same arguments: {count} or fewer
-for each function and type, which is few, as the references are slow. They stay away from zeros other than at the
+of the function evaluated eagerly, compiled by `jit`, and by {theirs} on the CPU, at the same arguments: {count} or
+fewer for each function and type, which is few, as the references are slow. They stay away from zeros other than at the
 origin, and where results are normal numbers. "wrong" is a result without a correct digit. What follows a dot is a part
 of the domain, or of the result. The last column is where the worse of our two results is worst.
 Floats are computed in doubles and rounded once, but where elementary functions are composed (`boxcox1p`, `factorial`,
@@ -363,8 +363,8 @@ SLOPES_HEAD = """
 
 Of the functions by each of their operands, by `grad`, against mpmath's difference quotients; over wider domains, where
 terms may cancel: there the derivative is a function of its own (`dawsn`, `erfcx`, `betaln`, `poch`). Great numbers are
-those of `expit` beyond 17 (37 for doubles), `y (1 - y)` of a `y` that is rounded to 1; those of `i0e` and `i1e` far out,
-differences of the two; of `wofz` at 20i, the equation `w' = -2zw + 2i / sqrt(pi)`.
+those of `expit` beyond 17 (37 for doubles), `y (1 - y)` of a `y` that is rounded to 1; those of `i0e` and `i1e` far
+out, differences of the two; of `wofz` at 20i, the equation `w' = -2zw + 2i / sqrt(pi)`.
 """
 
 COLUMNS = """

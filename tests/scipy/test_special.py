@@ -203,7 +203,9 @@ def test_derivatives_of_hypergeometric_functions(name, point):
     with catena.enable_x64(True), mp.workdps(50):
         slopes = catena.grad(getattr(special, name), tuple(range(len(point))))(*point)
         for k, slope in enumerate(slopes):
-            wanted = mp.diff(lambda p: getattr(mp, name)(*point[:k], p, *point[k + 1 :]), mp.mpf(point[k]), h=mp.mpf(10) ** -12)
+            wanted = mp.diff(
+                lambda p: getattr(mp, name)(*point[:k], p, *point[k + 1 :]), mp.mpf(point[k]), h=mp.mpf(10) ** -12
+            )
             np.testing.assert_allclose(float(slope), float(wanted), 1e-9, err_msg=str(k))
 
 

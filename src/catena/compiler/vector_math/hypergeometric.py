@@ -170,7 +170,7 @@ def hyp1f1(m, a, b, x, precision):
     size, negative, c = m.abs(x), x < 0.0, b - a
     inside = (size < INF) & (m.abs(a) < INF) & (m.abs(b) < INF) & ~_is_pole(m, b)
     polynomial = _ends(m, a) & (a > -200.0)
-    # M(a, b, x) = exp(x) M(b - a, b, -x), of which one is at a positive argument: p is its parameter, q that of the other.
+    # Of M(a, b, x) = exp(x) M(b - a, b, -x), p is the parameter of the one at the positive argument, q of the other.
     p, q = m.where(negative, c, a), m.where(negative, a, c)
     ends = _is_pole(m, p)
     spread = m.maximum(m.abs((b - a) * (1.0 - a)), m.abs(a * (a - b + 1.0)))
