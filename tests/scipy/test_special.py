@@ -120,6 +120,8 @@ EXTREMES = [  # where what functions are made of cancels, or under- or overflows
      lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True)),
     ("expn", np.float32, [(-0.5, -1.5, -7.25), (0.25, 3.0, 9.0)], mp.expint),
     ("zeta", np.float32, [(1e30,), (1e-30,)], lambda s, q: mp.inf),
+    # a factor of it rounds to the end of the interval from which the product starts
+    ("gamma", np.float64, [(2 - 2.0**-52, -1 - 2.0**-52, 3 - 2.0**-51)], mp.gamma),
     # the signs of gamma functions too large to be multiplied
     ("hyp2f1", np.float32, [(1.125,), (38.5,), (0.15625,), (-1437.0,)], mp.hyp2f1),
 ]  # fmt: skip

@@ -28,16 +28,19 @@ def _product(m, on, x):
     x = m.where(on, x, 2.5)
     down = x >= 3.0
 
+    def outside(at):
+        return down & (at >= 3.0) | ~down & (at < 2.0)  # next below 2, one more is rounded to 3
+
     def step(on, at, high, low):
         factor = m.where(down, at - 1.0, at)
         product = high * factor
         low = m.where(on, low * factor + m.product_error(high, factor, product), low)
         high = m.where(on, product, high)
         at = m.where(on, m.where(down, at - 1.0, at + 1.0), at)
-        return ((at >= 3.0) | (at < 2.0)) & on, at, high, low
+        return outside(at) & on, at, high, low
 
     one = m.like(x, 1.0)
-    _, at, high, low = m.iterate(step, ((x >= 3.0) | (x < 2.0), x, one, m.like(x, 0.0)))
+    _, at, high, low = m.iterate(step, (outside(x), x, one, m.like(x, 0.0)))
     value = fitted_to(m, fitted.GAMMA, at)
     return m.where(down, value * high + value * low, value / high * (1.0 - low / high))
 

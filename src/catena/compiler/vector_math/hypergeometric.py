@@ -196,6 +196,8 @@ def hyp1f1(m, a, b, x, precision):
     value = m.where(polynomial & m.equal(a, 0.0) | m.equal(x, 0.0), 1.0, value)
     value = m.where(m.equal(x, INF) & ~m.equal(a, 0.0), INF, value)
     value = m.where(m.equal(x, -INF) & (a > 0.0), 0.0, value)
+    grows = (a > 0.0) & (b > 0.0) & (b < INF) & (x > 0.0)
+    value = m.where(m.equal(m.abs(a), INF) & ~m.equal(x, 0.0), m.where(grows, m.like(x, INF), NAN), value)
     known = m.equal(a, a) & m.equal(b, b) & m.equal(x, x)
     pole = _is_pole(m, b) & ~(polynomial & (a > b))
     return m.where(known, m.where(pole, INF, m.where(_is_pole(m, b) & ~pole, _short(m, a, b, x), value)), NAN)
@@ -332,6 +334,9 @@ def _hyp2f1(m, a, b, c, x, precision, by_logarithms: bool):
     value = m.where(m.equal(x, 1.0) & ~polynomial, m.where(s > 0.0, at_one, INF), value)
     value = m.where((x > 1.0) & ~polynomial, INF, value)
     value = m.where(pole, INF, value)
+    grows = (a > 0.0) & (b > 0.0) & (c > 0.0) & (c < INF) & (x > 0.0)
+    unending = (m.equal(m.abs(a), INF) | m.equal(m.abs(b), INF)) & ~polynomial
+    value = m.where(unending, m.where(grows, m.like(x, INF), NAN), value)
     value = m.where(m.equal(x, 0.0) | polynomial & m.equal(a, 0.0), 1.0, value)
     return m.where(known, value, NAN)
 

@@ -188,8 +188,9 @@ def _lower_gamma(m, a, x, precision):
 
 
 def _uniform(m, lower, a, x):
-    """P (where ``lower``) or Q for a huge shape, and its logarithm, also where it is zero: one term of Temme's uniform
-    expansion, DLMF 8.12.3-7.
+    """P (where ``lower``) or Q for a huge shape, and its logarithm, also where it is zero.
+
+    One term of Temme's uniform expansion, DLMF 8.12.3-7.
     """
     delta = (x - a) / a
     half_square = m.maximum(_excess(m, delta, x / a, m.log), 0.0)

@@ -229,5 +229,5 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     Array([0.125     , 0.06674188], dtype=float32)
     """
     h, a = real("owens_t", h, a)
-    wide = max(h.dtype, np.dtype("float32"), key=lambda dtype: dtype.itemsize)
+    wide = dtypes.canonical(np.dtype(float))  # as in JAX, with x64 on of narrower floats, too
     return owens_t_p.bind(convert(h, wide), convert(a, wide))
