@@ -23,6 +23,7 @@ from catena.core.errors import OutOfMemoryError
 
 SMALLEST = 1 << 17  # bytes from which malloc gives memory back to the system as soon as it is free
 PAGE = 2 << 20
+NEARLY_FULL = PAGE * 3 // 4  # bytes from which the last page of an array is a huge one
 STEP = 1 << 16  # between the sizes of mappings too small for huge pages
 # Python maps shared memory where it is not told: a fork's child would write into its parent's arrays.
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
@@ -53,18 +54,25 @@ def check_room(size: int, purpose: str) -> None:
 
 
 class Mapping:
-    """Memory of the system's, from `start` on; large ones lie on huge pages where the system has them."""
+    """Memory of the system's, from `start` on; large ones lie on huge pages where the system has them, as far as
+    what they are made for fills these: the last one, of which most would stay empty, is left small.
+    """
 
     __slots__ = ("size", "memory", "start")
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, used: int):
         if size < PAGE:
             self.size, self.memory, self.start = size, mmap.mmap(-1, size, **PRIVATE), 0
             return
         self.size, self.memory = size, mmap.mmap(-1, size + PAGE, **PRIVATE)
         self.start = -np.frombuffer(self.memory, np.uint8).ctypes.data % PAGE
         if hasattr(self.memory, "madvise") and hasattr(mmap, "MADV_HUGEPAGE"):
-            self.memory.madvise(mmap.MADV_HUGEPAGE)
+            self.memory.madvise(mmap.MADV_HUGEPAGE, 0, self._on_huge_pages(used))
+
+    def _on_huge_pages(self, used: int) -> int:
+        """The bytes of `memory` up to the last huge page that its first `used` ones fill, or nearly so."""
+        whole, rest = divmod(used, PAGE)
+        return self.start + (whole + (rest >= NEARLY_FULL)) * PAGE
 
 
 class Pool:
@@ -83,7 +91,7 @@ class Pool:
     def empty(self, shape: tuple, dtype: np.dtype) -> np.ndarray:
         """An array with arbitrary contents."""
         try:
-            mapping = self._take(rounded(math.prod(shape) * dtype.itemsize))
+            mapping = self._take(math.prod(shape) * dtype.itemsize)
         except (OSError, OverflowError, ValueError) as error:  # what mmap says of sizes that cannot be had
             needed = math.prod(shape) * dtype.itemsize
             raise OutOfMemoryError(
@@ -95,7 +103,8 @@ class Pool:
         self._watched[key] = weakref.ref(array, lambda _: self._give_back(key, mapping))
         return array
 
-    def _take(self, size: int) -> Mapping:
+    def _take(self, used: int) -> Mapping:
+        size = rounded(used)
         with self._lock:
             keys = self.by_size.get(size)
             if keys:
@@ -103,7 +112,7 @@ class Pool:
                 self.idle_bytes -= size
                 mapping = self.idle.pop(keys.pop())
             else:
-                mapping = Mapping(size)
+                mapping = Mapping(size, used)
                 self.made += 1
             self.live_bytes += size
             self.peak_bytes = max(self.peak_bytes, self.live_bytes)
