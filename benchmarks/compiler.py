@@ -32,20 +32,25 @@ from workloads import (
     loops,
     models,
     products,
+    reductions,
     references,
     rows,
     segments,
+    small_matrices,
     sparse,
     special,
     statistics,
     transforms,
+    trees,
 )
 from workloads.inputs import Inputs
 
 GROUPS = {
     "elementwise": elementwise,
     "rows": rows,
+    "reductions": reductions,
     "products": products,
+    "small matrices": small_matrices,
     "images": images,
     "indexing": indexing,
     "segments": segments,
@@ -57,6 +62,7 @@ GROUPS = {
     "loops": loops,
     "checks": checks,
     "sparse": sparse,
+    "trees": trees,
     "models": models,
     "attention": attention,
     "compilation": compilation,

@@ -8,6 +8,9 @@ def workloads(jax, make):
     def operands(batch, length, heads, features=64):
         return [make.normal(batch, length, heads, features) for _ in range(3)]
 
+    def sequence(length):
+        return [make.normal(length, 4, 64) for _ in range(3)]
+
     def gradient(**options):
         loss = lambda q, k, v: jnp.sum(jnp.sin(nn.dot_product_attention(q, k, v, **options)))
         return jax.grad(loss, (0, 1, 2))
@@ -31,6 +34,12 @@ def workloads(jax, make):
         shapes = {"qkv": (d, 3 * d), "out": (d, d), "up": (d, 4 * d), "down": (4 * d, d)}
         return {name: make.normal(*shape, scale=d**-0.5) for name, shape in shapes.items()}
 
+    def by_hand(q, k, v):
+        """As many write it: products, a mask, softmax."""
+        scores = jnp.einsum("qhd,khd->hqk", q, k) / q.shape[-1] ** 0.5
+        mask = jnp.tril(jnp.ones((q.shape[0], k.shape[0]), bool))
+        return jnp.einsum("hqk,khd->qhd", nn.softmax(jnp.where(mask, scores, -jnp.inf)), v)
+
     total = lambda f: lambda x: jnp.sum(jnp.sin(f(x)))
     rows = lambda: [make.normal(1000, 1000)]
     return {
@@ -45,6 +54,11 @@ def workloads(jax, make):
         ),
         "attention, 16,384 positions": lambda: (nn.dot_product_attention, operands(1, 16384, 1, 16)),
         "attention gradient, 16,384 positions": lambda: (gradient(), operands(1, 16384, 1, 16)),
+        "attention by hand, 1,024 positions": lambda: (by_hand, sequence(1024)),
+        "attention by hand, gradient, 1,024 positions": lambda: (
+            jax.grad(lambda *a: jnp.sum(jnp.sin(by_hand(*a))), (0, 1, 2)),
+            sequence(1024),
+        ),
         "transformer block, step, 8 x 128 x 256": lambda: (
             jax.value_and_grad(loss),
             [parameters(256), make.normal(8, 128, 256), make.normal(8, 128, 256)],

@@ -86,6 +86,33 @@ def workloads(jax, make):
         divergence = 0.5 * jnp.sum(jnp.exp(log_var) + mean**2 - 1 - log_var, -1)
         return jnp.mean(divergence - likelihood)
 
+    def net(params, x):
+        """A few channels, one picture."""
+        for w in params["layers"]:
+            x = jnp.maximum(convolve(x, w, 2), 0)
+        return jnp.mean(x, (1, 2)) @ params["head"]
+
+    def net_params():
+        channels = (3, 16, 32, 64)
+        layers = [make.normal(3, 3, i, o, scale=(9 * i) ** -0.5) for i, o in zip(channels, channels[1:], strict=False)]
+        return {"layers": layers, "head": make.normal(64, 10, scale=0.1)}
+
+    def net_loss(params, x, labels):
+        return -jnp.mean(jnp.take_along_axis(log_softmax(net(params, x)), labels[:, None], -1))
+
+    def gru_loss(params, xs, y):
+        def cell(h, x):
+            r, z = jnp.split(lax.logistic(x @ params["w"] + h @ params["u"]), 2, -1)
+            n = jnp.tanh(x @ params["wn"] + (r * h) @ params["un"])
+            return (1 - z) * n + z * h, None
+
+        last, _ = lax.scan(cell, jnp.zeros(y.shape), xs)
+        return jnp.mean((last - y) ** 2)
+
+    def gru_params(d, n):
+        shapes = {"w": (d, 2 * n), "u": (n, 2 * n), "wn": (d, n), "un": (n, n)}
+        return {name: make.normal(*shape, scale=shape[0] ** -0.5) for name, shape in shapes.items()}
+
     def per_example(params, x, labels):
         return jax.vmap(jax.grad(loss), (None, 0, 0))(params, x, labels)
 
@@ -103,6 +130,13 @@ def workloads(jax, make):
         ),
         "small ResNet training step": lambda: training(
             resnet_loss, resnet_params(32), make.normal(8, 32, 32, 3), make.ints(10, 8)
+        ),
+        "convolutional net, one picture": lambda: (net, [net_params(), make.normal(1, 64, 64, 3)]),
+        "convolutional net training step, one picture": lambda: training(
+            net_loss, net_params(), make.normal(1, 64, 64, 3), make.ints(10, 1)
+        ),
+        "GRU training step, batch 16, 32 steps": lambda: training(
+            gru_loss, gru_params(32, 64), make.normal(32, 16, 32), make.normal(16, 64)
         ),
         "VAE training step": lambda: training(vae_loss, vae(), make.uniform(128, 784), make.normal(128, 32)),
         "per-example gradients": lambda: (per_example, [layers(64, 128, 10), *batch(128, 64)]),
