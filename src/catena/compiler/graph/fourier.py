@@ -25,7 +25,7 @@ MOST_ROOTS = 1 << 15  # numbers between two parts of a transform that are kept
 REAL = {8: "float32", 16: "float64"}  # by bytes of a complex number
 STEP = 6  # what a pass costs an element beside its arithmetic, in operations
 LONGEST_COLUMN = 1 << 12  # elements that many columns side by side may have
-LONGEST_CHIRP = 1 << 13  # and a row that becomes a convolution of its own
+LONGEST_CHIRP = 1 << 14  # and a row that becomes a convolution of its own
 
 
 def fft(b, x, *, outs, kind, lengths, **_) -> list:
