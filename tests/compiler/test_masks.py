@@ -30,6 +30,16 @@ def test_where_masked_lanes_read(case):
     assert ("llvm.vector.reduce.or" in written) is asked
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "int16", "bfloat16", "float16"])
+def test_pads_of_narrow_elements(dtype):
+    """Vectors of them are read whole, in part, and not at all; their places are compared by bytes."""
+    xs = [jnp.asarray(np.arange(3 * n).reshape(3, n) % 97, dtype) for n in (1, 15, 31, 33, 64, 130)]
+    configs = [((1, 1), (0, 1)), ((0, 0), (40, 3)), ((0, 2), (2, 200))]
+    f = lambda np, xs: [np.pad(x, config) for x in xs for config in configs]
+    for got, expected in zip(jax.jit(lambda *xs: f(jnp, xs))(*xs), f(np, [np.asarray(x) for x in xs]), strict=True):
+        np.testing.assert_array_equal(np.asarray(got), expected)
+
+
 def test_gradients_of_slices():
     f = jax.grad(lambda x: jnp.sum(jnp.sin(x[10:13]) * x[11:14, :1]))
     big = np.random.default_rng(0).standard_normal((5000, 7), np.float32)

@@ -133,6 +133,8 @@ class BodyWriter:
             return self._load(i, s, c, width, mask)
         if s.op == "accumulator":
             return self.folds[s.attr[0]].current(s.attr[1], c)
+        if width > 1 and (lanes := masks.of_places(self, s, c)) is not None:
+            return lanes
         types = [TYPES[self.nest.stmts[a].type] for a in s.args]
         return ops.emit(self.e, s.op, TYPES[s.type], [self.use(a, c, width) for a in s.args], types, s.attr, width)
 

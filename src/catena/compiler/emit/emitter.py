@@ -4,8 +4,8 @@ access) built on them.
 
 from __future__ import annotations
 
-from catena.compiler.emit import small_floats, strided
-from catena.compiler.graph.types import TYPES, Type, vector
+from catena.compiler.emit import masks, small_floats, strided
+from catena.compiler.graph.types import TYPES, Type, mangled, vector
 from catena.compiler.kernels.loops import most_stride
 
 
@@ -135,11 +135,7 @@ class Emitter:
         if stride == 1 and mask is None:
             return self.op(f"load {v}, ptr {pointer}, align {t.bytes}")
         if stride == 1:
-            kind = f"v{width}{_mangle(m)}"
-            return self.op(
-                f"call {v} @llvm.masked.load.{kind}.p0(ptr {pointer}, i32 {t.bytes}, "
-                f"<{width} x i1> {mask}, {v} zeroinitializer)"
-            )
+            return masks.load(self, t, pointer, width, mask)
         if stride == 2:
             return self._load_every_second(t, pointer, width, mask)
         if 2 < stride <= most_stride(t.bytes * width) and mask is None:
@@ -192,7 +188,7 @@ class Emitter:
         v = vector(t.memory, width)
         mask = mask if mask is not None else "splat (i1 true)"
         return self.op(
-            f"call {v} @llvm.masked.gather.v{width}{_mangle(t.memory)}.v{width}p0("
+            f"call {v} @llvm.masked.gather.v{width}{mangled(t.memory)}.v{width}p0("
             f"<{width} x ptr> {addresses}, i32 {t.bytes}, "
             f"<{width} x i1> {mask}, {v} zeroinitializer)"
         )
@@ -222,7 +218,7 @@ class Emitter:
             self.do(f"store {v} {raw}, ptr {pointer}, align {t.bytes}")
         else:
             self.do(
-                f"call void @llvm.masked.store.v{width}{_mangle(m)}.p0({v} {raw}, "
+                f"call void @llvm.masked.store.v{width}{mangled(m)}.p0({v} {raw}, "
                 f"ptr {pointer}, i32 {t.bytes}, <{width} x i1> {mask})"
             )
 
@@ -230,7 +226,7 @@ class Emitter:
         v = vector(t.memory, width)
         mask = mask if mask is not None else "splat (i1 true)"
         self.do(
-            f"call void @llvm.masked.scatter.v{width}{_mangle(t.memory)}.v{width}p0({v} {raw}, "
+            f"call void @llvm.masked.scatter.v{width}{mangled(t.memory)}.v{width}p0({v} {raw}, "
             f"<{width} x ptr> {addresses}, i32 {t.bytes}, "
             f"<{width} x i1> {mask})"
         )
@@ -320,10 +316,6 @@ class Emitter:
             one = self.op(f"call {target} @{symbol}({source} {lane})")
             out = self.op(f"insertelement {v} {out}, {target} {one}, i64 {k}")
         return out
-
-
-def _mangle(memory: str) -> str:
-    return {"float": "f32", "double": "f64", "half": "f16"}.get(memory, memory)
 
 
 INDEX = TYPES["int64"]

@@ -9,6 +9,9 @@ tens of cycles on some processors, and what is read next has to wait for them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from catena.compiler.graph.types import Type, mangled, vector
 from catena.compiler.kernels.loops import Nest
 
 
@@ -49,3 +52,56 @@ def _is_seldom_on(nest: Nest, i: int) -> bool:
         return False
     below = bound - place[0]
     return 2 * (below if s.op == "lt" else n - below) < n
+
+
+NARROW = 16  # lanes from which on comparing places of 64 bits takes several vectors
+
+
+def of_places(body, s, c) -> str | None:
+    """The lanes of `s` in copy `c` of the body where it compares the place along the lanes with what all share: by
+    bytes that count the lanes. None where it is something else.
+    """
+    if s.op not in ("lt", "ge") or body.width < NARROW or body.is_lanes(s.args[1]):
+        return None
+    e, v, place = body.e, f"<{body.width} x i8>", body.nest.stmts[s.args[0]]
+    if (
+        place.op != "affine"
+        or (body.nest.vector, 1) not in place.attr[1]
+        or any(body.is_lanes(t) for t, _ in place.attr[2])
+    ):
+        return None
+    below = e.op(f"sub i64 {body.use(s.args[1], c, 1)}, {body.index(place.attr, c, 1)}")
+    below = e.op(f"call i64 @llvm.smin.i64(i64 {below}, i64 {body.width})")
+    below = e.op(f"call i64 @llvm.smax.i64(i64 {below}, i64 0)")
+    order = "<" + ", ".join(f"i8 {k}" for k in range(body.width)) + ">"
+    count = e.splat(e.op(f"trunc i64 {below} to i8"), "i8", body.width)
+    return e.op(f"icmp {'slt' if s.op == 'lt' else 'sge'} {v} {order}, {count}")
+
+
+def load(e, t: Type, pointer: str, width: int, mask: str) -> str:
+    """Neighbours whose mask holds. Of elements of a byte or two, many processors load lane by lane then: so it is
+    asked first whether they all are wanted, as they mostly are.
+    """
+    v, i1 = vector(t.memory, width), vector("i1", width)
+
+    def some() -> list[str]:
+        name = f"@llvm.masked.load.v{width}{mangled(t.memory)}.p0"
+        return [e.op(f"call {v} {name}(ptr {pointer}, i32 {t.bytes}, {i1} {mask}, {v} zeroinitializer)")]
+
+    if t.bytes > 2 or mask[0] != "%":
+        return some()[0]
+    every = e.op(f"call i1 @llvm.vector.reduce.and.v{width}i1({i1} {mask})")
+    return either(e, every, v, lambda: [e.op(f"load {v}, ptr {pointer}, align {t.bytes}")], some)[0]
+
+
+def either(e, condition: str, type_: str, yes: Callable, no: Callable) -> list[str]:
+    """Results of that type of what writes one branch or the other."""
+    labels, ends, results, done = (e.label(), e.label()), [], [], e.label()
+    e.branch(condition, *labels)
+    for label, write in zip(labels, (yes, no)):
+        e.start(label)
+        results.append(write())
+        ends.append(e.block)
+        e.jump(done)
+    e.start(done)
+    return [e.op(f"phi {type_} [ {a}, %{ends[0]} ], [ {b}, %{ends[1]} ]") for a, b in zip(*results, strict=True)]

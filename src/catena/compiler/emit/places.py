@@ -7,6 +7,7 @@ time of gathers, each of which takes its places apart; where lanes are off, a ga
 
 from __future__ import annotations
 
+from catena.compiler.emit.masks import either
 from catena.compiler.graph.types import TYPES, Type, vector
 from catena.compiler.kernels.places import limits
 
@@ -23,7 +24,7 @@ def read(body, i: int, s, copies) -> None:
     else:
         mask = body.use(s.args[0], copies[0])
         every = body.e.op(f"call i1 @llvm.vector.reduce.and.v{body.width}i1(<{body.width} x i1> {mask})")
-        parts = _either(
+        parts = either(
             body.e,
             every,
             vector(t.memory, body.width),
@@ -32,19 +33,6 @@ def read(body, i: int, s, copies) -> None:
         )
     for c, raw in zip(copies, parts, strict=True):
         c.env[i] = body.e.widen(raw, t, body.width)
-
-
-def _either(e, condition: str, type_: str, yes, no) -> list[str]:
-    """Results of that type of what writes one branch or the other."""
-    labels, ends, results, done = (e.label(), e.label()), [], [], e.label()
-    e.branch(condition, *labels)
-    for label, write in zip(labels, (yes, no)):
-        e.start(label)
-        results.append(write())
-        ends.append(e.block)
-        e.jump(done)
-    e.start(done)
-    return [e.op(f"phi {type_} [ {a}, %{ends[0]} ], [ {b}, %{ends[1]} ]") for a, b in zip(*results, strict=True)]
 
 
 def _place(body, offset) -> tuple[int, int]:

@@ -49,6 +49,11 @@ def vector(element: str, width: int) -> str:
     return element if width == 1 else f"<{width} x {element}>"
 
 
+def mangled(memory: str) -> str:
+    """A type of memory as the names of intrinsics have it."""
+    return {"float": "f32", "double": "f64", "half": "f16"}.get(memory, memory)
+
+
 def literal(value, t: Type) -> str:
     """A scalar constant of register type."""
     if t.kind == "b":
