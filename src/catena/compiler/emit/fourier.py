@@ -34,7 +34,7 @@ class Writer:
     def __init__(self, w, numbers: Numbers):
         self.w, self.real, self.width, self.bytes = w, numbers.real, numbers.width, numbers.bytes
         self.scalar = TYPES[numbers.real].register
-        self.blocks, self.scratch = numbers.blocks, numbers.scratch
+        self.blocks, self.scratch, self.overlaps = numbers.blocks, numbers.scratch, numbers.overlaps
 
     def at(self, e: Emitter, pointer: str, numbers) -> str:
         """The address so many complex numbers further."""
@@ -52,8 +52,8 @@ class Writer:
         blocks, rest = divmod(s.lanes, self.width)
         first, count = self.share(e, s, number)
         given = (first, count, x, y, scratch, tables, number)
-        if not (blocks and rest):
-            self._block(e, s, not rest, *given)
+        if self.overlaps(s) or not (blocks and rest):
+            self._block(e, s, blocks > 0, *given)
             return
         whole, part, done = e.label(), e.label(), e.label()
         e.branch(e.op(f"icmp eq i64 {count}, {self.width}"), whole, part)
@@ -72,7 +72,7 @@ class Writer:
         if s.rows[0]:
             place = spares[1]
             self._exchange(e, s, 0, x, place, count, s.n)
-        twist = self._twist(e, s, tables[1], number)
+        twist = self._twist(e, s, tables[1], number, first)
         place = self._passes(e, s, place, y, spares, count, tables[0], twist, whole)
         if s.rows[1]:
             self._exchange(e, s, 1, y, place, count, s.n)
@@ -113,15 +113,17 @@ class Writer:
     def share(self, e: Emitter, s: Sweep, number: str) -> tuple[str, str]:
         """The first lane of a block, and how many there are."""
         first = e.op(f"mul i64 {number}, {self.width}")
+        if self.overlaps(s):
+            return e.op(f"call i64 @llvm.smin.i64(i64 {first}, i64 {s.lanes - self.width})"), str(self.width)
         return first, e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'sub i64 {s.lanes}, {first}')}, i64 {self.width})")
 
-    def _twist(self, e: Emitter, s: Sweep, table: str, number: str) -> str:
+    def _twist(self, e: Emitter, s: Sweep, table: str, number: str, first: str) -> str:
         """The arguments that tell a pass the roots of a block of lanes; see `Pass` and `twist_roots`."""
         if s.twist is None:
             return NO_TWIST
         blocks = self.blocks(s.twist)
         if not is_split(s.n, s.twist):
-            own = e.element(table, self.scalar, e.op(f"mul i64 {number}, {self.width}"))
+            own = e.element(table, self.scalar, first)
             return f"ptr {own}, i64 {2 * blocks * self.width}, i64 {blocks * self.width}, i64 0"
         common = e.op(f"add i64 {e.op(f'shl i64 {number}, 1')}, {2 * self.width}")
         return f"ptr {table}, i64 {2 * (self.width + blocks)}, i64 {self.width}, i64 {common}"

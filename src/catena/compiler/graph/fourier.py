@@ -209,15 +209,17 @@ def roots_of_pass(radix: int, m: int) -> int:
 @lru_cache(maxsize=16)
 def twist_roots(a: int, b: int, width: int, real: str) -> np.ndarray:
     """The roots between the two parts of a transform of length a b: rows j of the powers j k of the root, their real
-    parts and then their imaginary parts, in whole vectors of `width`. Large tables are *split*: j k = j (t width + u),
-    so the powers j u, and behind them the powers j t width, as complex numbers, are enough.
+    parts and then their imaginary parts, in whole vectors of `width`. Large tables are *split*: j k = j (f + u), so the
+    powers j u, and behind them the powers j f, as complex numbers, for the first number f of each vector (the last
+    vector goes back over the one before), are enough.
     """
     j, blocks = np.arange(a), -(-b // width)
     numbers = np.arange(width if is_split(a, b) else blocks * width)
     fine = roots_of_unity(np.outer(j, numbers), a * b, WIDER[real])
     parts = [fine.real, fine.imag]
     if is_split(a, b):
-        coarse = roots_of_unity(np.outer(j, width * np.arange(blocks)), a * b, WIDER[real])
+        first = np.minimum(width * np.arange(blocks), max(b - width, 0))
+        coarse = roots_of_unity(np.outer(j, first), a * b, WIDER[real])
         parts.append(np.stack([coarse.real, coarse.imag], -1).reshape(a, -1))
     return np.concatenate(parts, 1).astype(real)
 

@@ -37,6 +37,7 @@ class Sweep:
     scale: float | None = None
     twist: int | None = None  # the other length, if results are multiplied by the roots between two sweeps
     far: bool = False  # whether operands and results are in main memory
+    apart: bool = False  # whether results are never written over operands
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,10 @@ class Numbers:
 
     def blocks(self, lanes: int) -> int:
         return -(-lanes // self.width)
+
+    def overlaps(self, s: Sweep) -> bool:
+        """Whether the last block of lanes goes back over some of the one before: cheaper than lanes that idle."""
+        return s.apart and s.lanes >= self.width
 
     def scratch(self, n: int) -> int:
         """Bytes of the two buffers of lanes for transforms of length `n`; squares are whole there."""
@@ -213,8 +218,8 @@ def _as_convolutions(v: Numbers, n: int, outer: int, inverse: bool, half: Half |
 
 def _two_sweeps(s: Sweep, a: int, b: int) -> tuple[Sweep, Sweep]:
     """The sweeps that transform a row of length a b."""
-    first = Sweep(a, b, (b, b), (False, False), (s.swapped[0], False), twist=b)
-    return first, Sweep(b, a, (b, a), (True, False), (False, s.swapped[1]), s.scale)
+    first = Sweep(a, b, (b, b), (False, False), (s.swapped[0], False), twist=b, apart=True)
+    return first, Sweep(b, a, (b, a), (True, False), (False, s.swapped[1]), s.scale, apart=True)
 
 
 def _halves(v: Numbers, n: int) -> tuple[int, int] | None:
@@ -228,7 +233,7 @@ def _halves(v: Numbers, n: int) -> tuple[int, int] | None:
 def _cost(v: Numbers, s: Sweep) -> float:
     costs = v.machine.transforms
     each = cost(radices(s.n)) + costs.exchange * sum(s.rows)
-    vectors = s.lanes // v.width + costs.masked * (s.lanes % v.width > 0)
+    vectors = v.blocks(s.lanes) + (costs.masked - 1) * (s.lanes % v.width > 0 and not v.overlaps(s))
     return vectors * s.n * each * (costs.slower if v.scratch(s.n) > costs.near else 1)
 
 
