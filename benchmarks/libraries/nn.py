@@ -170,9 +170,20 @@ GRADIENTS = [
 
 EXPLAINED = [
     (
-        r"log_softmax\(x.astype\('uint8'\), axis=0\)$",
-        r"\| returns float32\[3, 4\] \[-inf",
+        r"softmax\(x.astype\('uint8'\), axis=0\)$",
+        r"\| returns float32\[3, 4\] \[(-inf|nan)",
         "JAX subtracts in the narrow integers",
+    ),
+    (
+        r"grad edges nn.sparse_plus\(edges\)",
+        r"\[0\. .*\| returns float32\[14\] \[nan ",
+        "far out to the left the function is 0, and so is its slope, at -infinity too",
+    ),
+    (
+        r"grad x jnp.sin\(nn.standardize\(x, axis=0, where=mask\)\)",
+        r"(?s)^returns float32\[3, 4\] \[ 1\.9497841e\+02.*e\+02 .*\| ",
+        "a column of one number, of variance 0: rounding is 300 times as large in slopes, ours are 1e-4 from those in "
+        "double precision; JAX without its optimisations, which this comparison turns off, has -352 for -365",
     ),
     (
         r"standardize\(x(.astype\('bfloat16'\))?, mean=y\)$",

@@ -56,3 +56,11 @@ def test_places_are_taken_apart_once():
     assert [text.count(f"extractelement <{n} x i32>") for n in (16, 4)] == [16, 4]  # lanes, and the rest of a row
     assert "avx512.permvar" in text_of(short, machine=X86_64_V4)
     assert "avx2.permps" in text_of(short, machine=X86_64_V3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int8", "bfloat16"])
+def test_elements_far_apart(dtype):
+    x = jnp.asarray(np.random.default_rng(0).integers(-9, 9, 3000), dtype)
+    for step in (7, 19, -9):
+        found = jax.jit(lambda x: x[::step] + x[::step])(x)
+        np.testing.assert_array_equal(np.asarray(found, "float64"), 2 * np.asarray(x, "float64")[::step])

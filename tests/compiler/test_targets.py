@@ -118,3 +118,9 @@ done:
         ("round_all", "__truncsfhf2", "float", "half"),
     )
 )
+
+
+def test_processors_that_gather_are_told_to():
+    """LLVM would test the mask of each lane, and jump."""
+    assert "+fast-gather" in replace(X86_64_V3, cpu="znver3").flags.split(",")
+    assert "+fast-gather" not in X86_64_V3.flags.split(",")

@@ -140,6 +140,8 @@ class Emitter:
             return self._load_every_second(t, pointer, width, mask)
         if 2 < stride <= most_stride(t.bytes * width) and mask is None:
             return strided.load(self, t, pointer, width, stride)
+        if mask is None and t.bytes * width <= strided.EACH:
+            return strided.load_each(self, t, pointer, width, stride)
         addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}")
         return self.gather(t, addresses, width, mask)
 

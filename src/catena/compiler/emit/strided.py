@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from catena.compiler.graph.types import Type, vector
 
+EACH = 32  # bytes of a vector up to which loads one by one take no longer than a gather does
+
 
 def load(e, t: Type, pointer: str, width: int, stride: int) -> str:
     """`width` elements `stride` apart, raw: a shuffle takes what each vector has; nothing behind the last is read."""
@@ -17,6 +19,15 @@ def load(e, t: Type, pointer: str, width: int, stride: int) -> str:
         part = e.load_raw(t, e.element(pointer, t.memory, start), width, 1, f"<{mask}>" if last else None)
         order = ", ".join(f"i32 {width + here[k] if k in here else k}" for k in range(width))
         out = e.op(f"shufflevector {v} {out}, {v} {part}, <{width} x i32> <{order}>")
+    return out
+
+
+def load_each(e, t: Type, pointer: str, width: int, stride: int) -> str:
+    """`width` elements so far apart that each is an access: a gather would take places apart that are known here."""
+    out = "poison"
+    for k in range(width):
+        x = e.op(f"load {t.memory}, ptr {e.element(pointer, t.memory, stride * k)}, align {t.bytes}")
+        out = e.op(f"insertelement {vector(t.memory, width)} {out}, {t.memory} {x}, i64 {k}")
     return out
 
 
