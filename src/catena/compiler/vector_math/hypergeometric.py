@@ -5,7 +5,8 @@ Sources: NIST DLMF 13.2.39 (Kummer's transformation), 13.7.1-2 (large arguments)
 Gauss hypergeometric functions (2017), for the choice among them.
 
 Known imperfections: of F, parameters above some hundreds, and negative ones of large size, lose digits where terms of
-a series cancel; so do differences c - a - b next to an integer, for x next to 1.
+a series cancel, but for x < 0 < c; so do differences c - a - b next to an integer, for x next to 1, and there
+derivatives by a parameter that is a whole number below 1.
 """
 
 import math
@@ -16,7 +17,7 @@ INF, NAN = math.inf, math.nan
 TERMS = 20000.0
 FAR = 64.0  # from which on the asymptotic series of M has all digits, for moderate parameters
 LONGEST = 700.0  # argument of the series of M, whose sum is near exp(x)
-STEPS = 200000.0  # terms of all Taylor series of M together
+STEPS = 200000.0  # terms of all Taylor series together
 
 
 def _is_pole(m, x):
@@ -27,6 +28,11 @@ def _is_pole(m, x):
 def _ends(m, a):
     """Whether the parameter ends a series, and does so around its value where a derivative by it is taken."""
     return a < -INF if m.varies(a) else _is_pole(m, a)
+
+
+def _allowed(precision):
+    """Of the greatest term beside the sum of a series."""
+    return 2.0**8 if precision < 1e-12 else 2.0**24
 
 
 def _gamma_ratio(m, above: tuple, below: tuple, precision):
@@ -46,6 +52,40 @@ def _gamma_ratio(m, above: tuple, below: tuple, precision):
         log = log + m.lgamma(safe) if top else log - m.lgamma(safe)
     value = m.where(small, product, product * m.exp(log))
     return m.where(pole, INF, m.where(zero, 0.0, value))
+
+
+def _along(m, on, at, x, value, slope, turning, following, precision):
+    """A solution of an equation of second order and its derivative, from ``at`` to ``x`` on the same side of 0 by
+    Taylor series: ``following`` is the next term after three, ``turning`` how much the solution turns per length.
+    """
+
+    def length(at):
+        """Of a step, over which the solution turns by no more than some 1.5, and 0 is not near."""
+        step = at / m.maximum(m.held(turning(at)) * m.abs(at) * (1.0 / 1.5), 3.0)
+        return m.where(m.abs(at + step) < m.abs(x), (at + step) - at, x - at)
+
+    further = on & (m.abs(at) < m.abs(x))
+    h = m.where(further, length(at), 1.0)
+    zero, new = m.like(x, 0.0), slope * h
+
+    def step(on, at, h, older, old, new, value, slope, k, count):
+        """The next term, of (k + 2)-th power; when terms are small, the first two of the next step."""
+        term = following(at, h, older, old, new, k)
+        value, slope = m.where(on, value + term, value), m.where(on, slope + term * (k + 2.0), slope)
+        done = (k + 2.0) * (m.size(term) + m.size(new)) < precision * 0.1 * (m.size(value) + m.size(slope))
+        there = m.where(m.abs(h) < m.abs(x - at), at + h, x)
+        on = on & ~(done & ~(m.abs(there) < m.abs(x))) & (count < STEPS)
+        renew = on & done
+        longer = length(m.where(renew, there, at))
+        older, old = m.where(renew, 0.0, old), m.where(renew, value, new)
+        new = m.where(renew, slope * (longer / h), term)
+        value, slope = m.where(renew, value + new, value), m.where(renew, new, slope)
+        at, h = m.where(renew, there, at), m.where(renew, longer, h)
+        return on, at, h, older, old, new, value, slope, m.where(renew, 0.0, k + 1.0), count + 1.0
+
+    state = (further, at, h, zero, value, new, m.where(further, value + new, value), new, zero, zero)
+    _, _, h, _, _, _, value, slope, _, count = m.iterate(step, state)
+    return m.where(count < STEPS, value, NAN), slope / h
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -106,47 +146,25 @@ def _kummer_start(m, on, a, b, x, precision):
 
 def _kummer_along(m, on, a, b, x, precision):
     """For b > 0 and x > 0, V(x) = exp(-x / 2) M(a, b, x) and exp(-x / 2) M'(a, b, x), where terms of the series cancel:
-    from a small x on by Taylor series of x V'' + b V' + (b / 2 - a - x / 4) V = 0, of which V is the greatest solution.
+    from a small x on along x V'' + b V' + (b / 2 - a - x / 4) V = 0, of which V is the greatest solution.
     """
     a, b, x = m.where(on, a, 1.0), m.where(on, b, 1.0), m.where(on, x, 0.5)
     pull = 0.5 * b - a
     small = m.held(0.25 * m.maximum(b, 1.0) / m.maximum(-a, 0.25))
-    at = m.where((a < 0.0) & (small < x), small, x)
-    widest = m.held(1.0 / m.maximum(0.5 * b, 3.0))  # of what a step may be of the distance to the singularity at 0
+    start = m.where((a < 0.0) & (small < x), small, x)
 
-    def length(at):
-        """Of a step, over which V turns by no more than some 1.5."""
-        wave = m.sqrt(m.maximum(m.abs(m.held(pull) / at - 0.25), 1e-30))
-        step = 1.0 / m.maximum(1.0 / (at * widest), wave * (1.0 / 1.5))
-        return m.where(at + step < x, (at + step) - at, x - at)
+    def turning(at):
+        return m.sqrt(m.abs(pull / at - 0.25)) + 0.75 * b / at
 
-    value, slope = _kummer_start(m, on, a, b, at, precision)
-    scale = m.exp(-0.5 * at)
-    value, slope = scale * value, scale * (slope - 0.5 * value)
-    further = on & (at < x)
-    h = m.where(further, length(at), 1.0)
-    zero, new = m.like(x, 0.0), slope * h
-
-    def step(on, at, h, older, old, new, value, slope, k, count):
-        """The next term, of (k + 2)-th power; when terms are small, the first two of the next step."""
+    def following(at, h, older, old, new, k):
         term = (0.25 * (h * h)) * older - h * (pull - 0.25 * at) * old - ((k + 1.0) * (k + b)) * new
-        term = term * (h / (at * ((k + 1.0) * (k + 2.0))))
-        value, slope = m.where(on, value + term, value), m.where(on, slope + term * (k + 2.0), slope)
-        small = precision * 0.1 * (m.size(value) + m.size(slope))
-        done = (k + 2.0) * (m.size(term) + m.size(new)) < small
-        there = m.where(h < x - at, at + h, x)
-        on = on & ~(done & ~(there < x)) & (count < STEPS)
-        renew = on & done
-        longer = length(m.where(renew, there, at))
-        older, old = m.where(renew, 0.0, old), m.where(renew, value, new)
-        new = m.where(renew, slope * (longer / h), term)
-        value, slope = m.where(renew, value + new, value), m.where(renew, new, slope)
-        at, h = m.where(renew, there, at), m.where(renew, longer, h)
-        return on, at, h, older, old, new, value, slope, m.where(renew, 0.0, k + 1.0), count + 1.0
+        return term * (h / (at * ((k + 1.0) * (k + 2.0))))
 
-    state = (further, at, h, zero, value, new, m.where(further, value + new, value), new, zero, zero)
-    _, _, h, _, _, _, value, slope, _, count = m.iterate(step, state)
-    return m.where(count < STEPS, value, NAN), slope / h + 0.5 * value
+    value, slope = _kummer_start(m, on, a, b, start, precision)
+    scale = m.exp(-0.5 * start)
+    value, slope = scale * value, scale * (slope - 0.5 * value)
+    value, slope = _along(m, on, start, x, value, slope, turning, following, precision)
+    return value, slope + 0.5 * value
 
 
 def _kummer_hard(m, on, a, b, x, precision):
@@ -184,7 +202,7 @@ def hyp1f1(m, a, b, x, precision):
     better = (peak * m.abs(other) > other_peak * m.abs(direct)) & ~polynomial
     half = m.exp(0.5 * m.where(inside & ~far, x, 0.0))
     value = m.where(better, half * (half * other), direct)
-    allowed = 2.0**8 if precision < 1e-12 else 2.0**24  # of the greatest term beside the sum
+    allowed = _allowed(precision)
     known = better & (other_peak <= allowed * m.abs(other)) | ~better & (peak <= allowed * m.abs(direct))
     hard = inside & ~far & ~(near & known) & (size > 0.0) & ~(ends & (size > -4.0 * p))
     value = m.where(hard, half * _kummer_hard(m, hard, p, b, size, precision), value)
@@ -222,23 +240,46 @@ def _short(m, a, b, x):
 
 
 def _gauss_series(m, on, a, b, c, x, precision):
-    """The sum of (a)_k (b)_k / (c)_k x^k / k!."""
+    """The sum of (a)_k (b)_k / (c)_k x^k / k!, and the greatest of its terms."""
     a, b, c, x = m.where(on, a, 1.0), m.where(on, b, 1.0), m.where(on, c, 1.0), m.where(on, x, 0.0)
 
-    def step(on, term, total, lost, k):
+    def step(on, term, total, lost, peak, k):
         term = m.where(on, term * ((a + k) / (c + k)) * ((b + k) / (k + 1.0)) * x, term)
         part = term - lost
         new = total + part
         total, lost = m.where(on, new, total), m.where(on, (new - total) - part, lost)
+        peak = m.where(on, m.maximum(peak, m.abs(term)), peak)
         k = k + 1.0
         ratio = (a + k) * (b + k) * x / ((c + k) * (k + 1.0))
         growing = (m.abs(ratio) > 1.0) | (c + k < 1.0)
         settling = growing | (m.size(term) > precision * 0.1 * (1.0 - m.abs(x)) * m.size(total))
-        return on & settling & (m.size(term) > 0.0) & (k < TERMS) & (m.abs(total) < INF), term, total, lost, k
+        return on & settling & (m.size(term) > 0.0) & (k < TERMS) & (m.abs(total) < INF), term, total, lost, peak, k
 
     one, zero = m.like(x, 1.0), m.like(x, 0.0)
-    _, _, total, lost, _ = m.iterate(step, (on, one, one, zero, zero))
-    return total - lost
+    _, _, total, lost, peak, _ = m.iterate(step, (on, one, one, zero, one, zero))
+    return total - lost, peak
+
+
+def _gauss_along(m, on, a, b, c, x, precision):
+    """F(a, b; c; x) for c > 0 and x < 0, where terms of the series cancel: from a small x on along the equation
+    x (1 - x) F'' + (c - (a + b + 1) x) F' = a b F.
+    """
+    a, b, c, x = m.where(on, a, 1.0), m.where(on, b, 1.0), m.where(on, c, 1.0), m.where(on, x, -0.5)
+    small = m.held(-0.25 * m.maximum(c, 1.0) / ((m.abs(a) + c + 1.0) * (m.abs(b) + c + 1.0)))
+    start = m.where(small > x, small, x)
+    most = a + b + 1.0
+
+    def turning(at):
+        wide = at * (1.0 - at)
+        return m.sqrt(m.abs(a * b / wide)) + m.abs((c - most * at) / wide)
+
+    def following(at, h, older, old, new, k):
+        term = h * ((k + a) * (k + b)) * old - (k + 1.0) * ((1.0 - 2.0 * at) * k + (c - most * at)) * new
+        return term * (h / (at * (1.0 - at) * ((k + 1.0) * (k + 2.0))))
+
+    value, _ = _gauss_series(m, on, a, b, c, start, precision)
+    slope, _ = _gauss_series(m, on, a + 1.0, b + 1.0, c + 1.0, start, precision)
+    return _along(m, on, start, x, value, slope * (a * b / c), turning, following, precision)[0]
 
 
 def _around_one(m, on, a, b, c, y, precision):
@@ -248,7 +289,7 @@ def _around_one(m, on, a, b, c, y, precision):
     y = m.where(on, y, 0.0)
     first = _gamma_ratio(m, (c, s), (c - a, c - b), precision)
     second = _gamma_ratio(m, (c, -s), (a, b), precision)
-    low, high = (_gauss_series(m, on, *abc, y, precision) for abc in ((a, b, 1.0 - s), (c - a, c - b, 1.0 + s)))
+    low, high = (_gauss_series(m, on, *abc, y, precision)[0] for abc in ((a, b, 1.0 - s), (c - a, c - b, 1.0 + s)))
     return first * low + m.power(m.where(on, y, 1.0), s) * second * high
 
 
@@ -286,7 +327,7 @@ CLOSE = 0.98  # up to which the series in x does where c - a - b is nearly an in
 
 
 def _gauss(m, on, a, b, c, z, y, precision, by_logarithms: bool):
-    """F(a, b; c; z) for 0 <= z < 1 and y = 1 - z."""
+    """F(a, b; c; z) for 0 <= z < 1 and y = 1 - z, and whether terms of a series cancel in it."""
     s = c - a - b
     nearest = m.floor(s + 0.5)
     distance = m.abs(s - nearest)
@@ -297,14 +338,16 @@ def _gauss(m, on, a, b, c, z, y, precision, by_logarithms: bool):
     p, q = m.where(short, c - a, a), m.where(short, c - b, b)
     ends = _is_pole(m, p) | _is_pole(m, q)
     near = on & (z > NEAR_ONE) & ~ends & ((distance > 0.05) | (z > CLOSE) & (distance > 0.0) | whole)
-    series = factor * _gauss_series(m, on & ~near, p, q, c, z, precision)
-    value = m.where(near, _around_one(m, near & ~whole, a, b, c, y, precision), series)
+    series, peak = _gauss_series(m, on & ~near, p, q, c, z, precision)
+    cancels = on & ~near & (peak > _allowed(precision) * m.abs(series))
+    value = m.where(near, _around_one(m, near & ~whole, a, b, c, y, precision), factor * series)
     if not by_logarithms:
-        return value
+        return value, cancels
     negative = s < 0.0
     p, q = m.where(negative, c - a, a), m.where(negative, c - b, b)
     factor = m.where(negative, m.power(m.where(near & whole, y, 1.0), m.where(near & whole, s, 0.0)), 1.0)
-    return m.where(near & whole, factor * _around_one_whole(m, near & whole, p, q, m.abs(nearest), y, precision), value)
+    around = factor * _around_one_whole(m, near & whole, p, q, m.abs(nearest), y, precision)
+    return m.where(near & whole, around, value), cancels
 
 
 def _hyp2f1(m, a, b, c, x, precision, by_logarithms: bool):
@@ -324,8 +367,10 @@ def _hyp2f1(m, a, b, c, x, precision, by_logarithms: bool):
     y = m.where(negative, y, 1.0 - x)
     front = m.where(inside & negative, m.power(y, a), 1.0)
     other = m.where(negative, c - b, b)
-    value = front * _gauss(m, inside, a, other, c, z, y, precision, by_logarithms)
-    terms = _gauss_series(m, on & polynomial, a, b, c, x, precision)
+    value, cancels = _gauss(m, inside, a, other, c, z, y, precision, by_logarithms)
+    hard = cancels & (x < 0.0) & (c > 0.0)
+    value = m.where(hard, _gauss_along(m, hard, a, b, c, x, precision), front * value)
+    terms, _ = _gauss_series(m, on & polynomial, a, b, c, x, precision)
     value = m.where(polynomial, terms, value)
     s = c - a - b
     converges = m.equal(x, 1.0) & (s > 0.0) & on
