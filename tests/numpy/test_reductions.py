@@ -237,3 +237,12 @@ def test_several_axes_come_in_whatever_can_be_gone_through(axes):
         np.testing.assert_array_equal(f(x, axis=axes), f(x, axis=(0, 1)))
     with pytest.raises(TypeError):
         jnp.mean(x, axis=iter(axes))  # could be gone through once only
+
+
+@pytest.mark.parametrize("name", "sum prod max min all any mean var argmin ptp nansum nanmax cumsum average".split())
+def test_scalars_have_no_axis(name):
+    """NumPy takes the axes 0 and -1 of a scalar."""
+    for axis in (0, -1, (0,)) if name != "argmin" else (0, -1):
+        for function in (getattr(jnp, name), catena.jit(getattr(jnp, name), static_argnums=1)):
+            with pytest.raises((ValueError, TypeError)):
+                function(jnp.float32(3), axis)

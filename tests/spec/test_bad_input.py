@@ -323,6 +323,22 @@ SHAPES_AND_DTYPES = {
         r"permutation.*\(0, 0\).*\(2, 3\)",
     ),
     "squeeze of an axis longer than 1": (lambda: jnp.squeeze(A, 0), ValueError, r"axis to squeeze.*\(3,\)"),
+    "the first axis of a scalar": (
+        lambda: jnp.sum(jnp.float32(3), axis=0),
+        ValueError,
+        r"axis 0 is out of bounds for array of dimension 0",
+    ),
+    "the last axis of a scalar": (
+        lambda: jnp.argmax(jnp.float32(3), axis=-1),
+        ValueError,
+        r"axis -1 is out of bounds for array of dimension 0",
+    ),
+    "the running sum along an axis of a scalar": (
+        lambda: jnp.cumsum(jnp.float32(3), axis=0),
+        ValueError,
+        r"axis 0 is out of bounds for array of dimension 0",
+    ),
+    "jit of no function": (lambda: jax.jit(None), TypeError, r"Expected a callable value, got None"),
     "an axis out of bounds": (
         lambda: jnp.sum(A, axis=3),
         ValueError,

@@ -88,7 +88,7 @@ def mean(
     >>> jnp.mean(jnp.array([[1, 2], [3, 5]]), axis=0)
     Array([2. , 3.5], dtype=float32)
     """
-    if direct(a) and dtype is None and where is None and out is None and plain_axis(axis):  # the hot path
+    if direct(a) and dtype is None and where is None and out is None and plain_axis(axis, a):  # the hot path
         result = _of_values(_mean_value, a._value, axis, keepdims)
         if result is not None:
             return result
@@ -241,7 +241,7 @@ def _variance_value(value, axis, ddof, keepdims, root, number):
 
 
 def _variance(name, a, axis, dtype, ddof, keepdims, where, mean):
-    if direct(a) and dtype is None and where is None and mean is None and plain_axis(axis):  # the hot path
+    if direct(a) and dtype is None and where is None and mean is None and plain_axis(axis, a):  # the hot path
         if type(ddof) in (int, float):
             result = _of_values(_variance_value, a._value, axis, ddof, keepdims, name == "std")
             if result is not None:
@@ -294,7 +294,7 @@ def average(
     Array(1.25, dtype=float32)
     """
     a = as_array_argument("average", a)
-    if weights is None and not returned and plain_axis(axis) and direct(a):
+    if weights is None and not returned and direct(a) and plain_axis(axis, a):
         return mean(a, axis, keepdims=keepdims)
     axes = canonical_axes(axis, a.ndim)
     if weights is None:

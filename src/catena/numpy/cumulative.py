@@ -28,8 +28,8 @@ def _running(name, numpy_fun, lax_fun, a, axis, dtype, out):
     refuse_out(name, out)
     dtype = user_dtype(dtype, name)
     a = as_array_argument(name, a)
-    if axis is None or not a.ndim:
-        a, axis = (a if a.ndim == 1 else lax.reshape(a, (a.size,))), axis or 0
+    if axis is None:
+        a, axis = (a if a.ndim == 1 else lax.reshape(a, (a.size,))), 0
     axis = canonical_axis(static_int(axis, "The axis argument must be known statically."), a.ndim)
     if direct(a) and dtype is None and a._value.dtype in REAL_OR_INT and a._value.size < LARGE:  # the hot path
         value = a._value

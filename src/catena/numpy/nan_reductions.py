@@ -99,7 +99,7 @@ def nanprod(
 
 def _nan_extremum(name, reduction, a, axis, out, keepdims, initial, where):
     refuse_out(name, out)
-    if initial is None and where is None and plain_axis(axis) and (found := concrete_values(REAL, a)):
+    if initial is None and where is None and plain_axis(axis, a) and (found := concrete_values(REAL, a)):
         numpy_fun = np.fmax if reduction is MAX else np.fmin  # the hot path
         if found[0].size:
             try:
@@ -195,7 +195,7 @@ def nanmean(
     Array(2., dtype=float32)
     """
     refuse_out("nanmean", out)
-    if dtype is None and where is None and plain_axis(axis) and (found := concrete_values(REAL, a)):
+    if dtype is None and where is None and plain_axis(axis, a) and (found := concrete_values(REAL, a)):
         try:  # the hot path
             return make_array(run(_mean_value, found[0], axis, keepdims))
         except ValueError:  # the general path says what is wrong
@@ -258,7 +258,7 @@ def nanvar(
     """
     refuse_out("nanvar", out)
     plain = dtype is None and where is None and mean is None and type(ddof) in (int, float)
-    if plain and plain_axis(axis) and (found := concrete_values(REAL, a)):  # the hot path
+    if plain and plain_axis(axis, a) and (found := concrete_values(REAL, a)):  # the hot path
         try:
             return make_array(run(_variance_value, found[0], axis, ddof, keepdims))
         except ValueError:  # the general path says what is wrong

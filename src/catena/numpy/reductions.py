@@ -190,9 +190,14 @@ def widened(dtype):
     return found if found.itemsize >= least.itemsize else least
 
 
-def plain_axis(axis) -> bool:
-    """Whether an axis argument says to NumPy what it says to us: None, an integer, or a tuple of these."""
-    return axis is None or type(axis) is int or (type(axis) is tuple and _INTS.issuperset(map(type, axis)))
+def plain_axis(axis, x) -> bool:
+    """Whether an axis argument says to NumPy what it says to us: None, an integer, or a tuple of these. NumPy takes the
+    axis 0 of scalars, which they do not have.
+    """
+    if axis is None:
+        return True
+    known = type(axis) is int or (type(axis) is tuple and _INTS.issuperset(map(type, axis)))
+    return known and type(x) is Array and x._value.ndim > 0
 
 
 _INTS = frozenset({int})
@@ -203,7 +208,7 @@ NARROW = frozenset(map(np.dtype, ("int8", "int16", "uint8", "uint16")))  # NumPy
 
 def _fast(reduction, numpy_fun, a, axis, dtype, keepdims, where, promote_integers):
     """A sum or product of a concrete array of a common dtype by NumPy, or None."""
-    if context.trace is not None or context.debug_checks or not plain_axis(axis):
+    if context.trace is not None or context.debug_checks or not plain_axis(axis, a):
         return None
     value = a._value
     found = value.dtype
@@ -332,7 +337,7 @@ def has_zeros(found) -> bool:
 
 def _extremum(reduction, numpy_fun, a, axis, out, keepdims, initial, where):
     refuse_out(reduction.name, out)
-    if direct(a) and initial is None and where is None and plain_axis(axis):
+    if direct(a) and initial is None and where is None and plain_axis(axis, a):
         value = a._value
         if value.dtype in REAL_OR_INT and value.size:
             try:
@@ -397,7 +402,7 @@ amax, amin = alias(max, "amax"), alias(min, "amin")
 
 def _logical(reduction, numpy_fun, a, axis, out, keepdims, where):
     refuse_out(reduction.name, out)
-    if direct(a) and where is None and plain_axis(axis) and a._value.dtype in _TESTED:
+    if direct(a) and where is None and plain_axis(axis, a) and a._value.dtype in _TESTED:
         try:
             return make_array(quiet.run(numpy_fun, a._value, axis, out=..., keepdims=keepdims))
         except ValueError:  # the general path says what is wrong
@@ -476,7 +481,7 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     """
     refuse_out("ptp", out)
     a = as_array_argument("ptp", a)
-    if direct(a) and plain_axis(axis) and a._value.dtype in REAL_OR_INT and a._value.size:  # the hot path
+    if direct(a) and plain_axis(axis, a) and a._value.dtype in REAL_OR_INT and a._value.size:  # the hot path
         try:
             return make_array(quiet.run(_range_value, a._value, axis, keepdims))
         except ValueError:  # the general path says what is wrong
@@ -510,7 +515,9 @@ def arg_extremum(name: str, lax_fun, a, axis, keepdims):
 
 def _position(value, method: str, axis, keepdims):
     """The index of an extremum of a NumPy value, or None where the general path has to see to it."""
-    if value.dtype not in _TESTED or not 0 < value.size < 2**31 or not (axis is None or type(axis) is int):
+    if value.dtype not in _TESTED or not 0 < value.size < 2**31:
+        return None
+    if axis is not None and (type(axis) is not int or not value.ndim):
         return None
     try:
         found = getattr(value, method)(axis, keepdims=bool(keepdims))

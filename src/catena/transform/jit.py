@@ -39,6 +39,16 @@ from catena.transform.jit_primitive import checked_call, checking, jit_p
 from catena.transform.memo import call_cache
 from catena.transform.placing import Places, asked_places, said
 
+
+class NotGiven:
+    """What stands for the function where ``jit`` is given options alone; None is no function."""
+
+    def __repr__(self):
+        return "not given"
+
+
+NOT_GIVEN = NotGiven()
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -524,7 +534,7 @@ def jit(
 
 @overload
 def jit(
-    fun: None = None,
+    fun: NotGiven = ...,
     /,
     *,
     in_shardings: Any = ...,
@@ -543,7 +553,7 @@ def jit(
 
 
 def jit(
-    fun=None,
+    fun=NOT_GIVEN,
     /,
     *,
     in_shardings=None,
@@ -586,7 +596,7 @@ def jit(
     >>> jax.jit(lambda x: jnp.sum(x * x))(jnp.arange(4.0))
     Array(14., dtype=float32)
     """
-    if fun is None:
+    if fun is NOT_GIVEN:
         options = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(jit, **options)
     check_function(fun)

@@ -56,7 +56,7 @@ def norm(x: ArrayLike, ord: Any = None, axis: Axis = None, keepdims: bool = Fals
     Array(5., dtype=float32)
     """
     x = as_array_argument("norm", x)
-    if ord is None and direct(x) and x._value.dtype in REAL and plain_axis(axis):
+    if ord is None and direct(x) and x._value.dtype in REAL and plain_axis(axis, x):
         try:  # the hot path
             return make_array(run(_length, x._value, axis, keepdims))
         except ValueError:  # the general path says what is wrong
