@@ -346,6 +346,17 @@ def test_shapes_that_do_not_fit():
         stats.norm.logpdf(jnp.ones(2), jnp.ones(3))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_shape_for_all_gives_what_it_gives_each(dtype):
+    """What hangs on the shape alone is computed once then; infinite shapes and NaN are no exception."""
+    shapes, x = [-1.0, 0.0, 1.0, 2.5, 9.0, 60.0, np.inf, np.nan], LINE.astype(dtype)
+    each = jax.jit(lambda x, a: [stats.gamma.logpdf(x, k) for k in a])(x, [np.full_like(x, k) for k in shapes])
+    written = jax.jit(lambda x: [stats.gamma.logpdf(x, k) for k in shapes])(x)
+    given = jax.jit(lambda x, a: [stats.gamma.logpdf(x, k) for k in a])(x, [np.asarray(k, dtype) for k in shapes])
+    np.testing.assert_array_equal(written, each)
+    np.testing.assert_array_equal(given, each)
+
+
 def test_logarithms_of_large_counts_have_digits():
     """Of floats: the terms of the formula are millions, their sum is a few."""
     k, mu = np.float32([1e6, 1e4, 12.0]), np.float32([1e6, 1.01e4, 11.0])
