@@ -219,6 +219,16 @@ def test_derivatives_of_hypergeometric_functions(name, point):
             np.testing.assert_allclose(float(slope), float(wanted), 1e-9, err_msg=str(k))
 
 
+def test_the_slope_of_quantiles_far_out():
+    with catena.enable_x64(True):
+        for p in (1e-300, 3e-30, 0.2, 0.75, 1 - 2.0**-40):
+            with mp.workdps(400):
+                y = mp.findroot(lambda y: mp.ncdf(y) - p, float(special.ndtri(p)), tol=0, maxsteps=30, verify=False)
+                want = float(1 / mp.npdf(y))
+            np.testing.assert_allclose(catena.grad(special.ndtri)(p), want, 2e-15)
+        assert catena.grad(special.ndtri)(0.0) == np.inf == catena.grad(special.ndtri)(1.0)
+
+
 def test_derivatives_of_pairs():
     with catena.enable_x64(True):
         for function in (special.fresnel, special.sici):

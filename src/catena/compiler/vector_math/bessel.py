@@ -1,7 +1,7 @@
-"""Exponentially scaled modified Bessel functions of orders 0 and 1.
+"""Modified Bessel functions of orders 0 and 1, exponentially scaled or not.
 
-Below a split, exp(-x) times the series in z = x^2/4, I0 = 1 + z P(z) and I1 = x/2 (1 + z P(z)), whose terms all have
-one sign; beyond, Q(1/x) / sqrt(x). The minimax polynomials are by ``remez.py``, relative to
+Below a split, exp(-x) or 1 times the series in z = x^2/4, I0 = 1 + z P(z) and I1 = x/2 (1 + z P(z)), whose terms all
+have one sign; beyond, Q(1/x) / sqrt(x), times exp(x) or 1. The minimax polynomials are by ``remez.py``, relative to
 the whole result, with errors below 2^-34 (2^-58). The form is that of NIST DLMF 10.25.2 and 10.40.1.
 """
 
@@ -57,48 +57,51 @@ def _horner(m, coefficients, x):
     return result
 
 
-def _scaled(m, x, order: int, table: dict):
-    """exp(-|x|) I(x) in float64, by the mathematics ``m``; odd where the order is."""
+def _bessel(m, x, order: int, precision, scaled: bool):
+    """I(x), times exp(-|x|) where ``scaled``, in float64, by the mathematics ``m``; odd where the order is."""
+    table = SINGLE if precision > 1e-12 else DOUBLE
     series, far = table[order]
     a, split = m.abs(x), table["split"]
     near = a <= split
     b = m.where(near, a, split)
     half = b * 0.5
     z = half * half
-    front = m.exp(-b) * half if order else m.exp(-b)
+    front = m.exp(-b) if scaled else m.like(b, 1.0)
+    front = front * half if order else front
     if table is DOUBLE:  # dI/dz is about I/half for large z, so that the rounding of z would be a few units
         front = front + front * (m.product_error(half, half, z) / (1.0 + half))
     inverse = 1.0 / m.maximum(a, split)
     beyond = _horner(m, far, inverse)
     beyond = beyond * m.sqrt(inverse) if table is SINGLE else beyond / m.sqrt(a)  # the quicker, or the more exact
+    beyond = beyond if scaled else _grown(m, a, beyond, table)
     result = m.where(near, m.fma(front, z * _horner(m, series, z), front), beyond)
     return m.where(x < 0.0, -result, m.where(m.equal(x, 0.0), x, result)) if order else result
 
 
+def _grown(m, a, y, table: dict):
+    """exp(a) y, in two steps where it may overflow too early."""
+    if table is SINGLE:
+        return m.exp(a) * y
+    large = a > 700.0
+    high, low = m.exp_pair(m.where(large, 0.5 * m.where(a < 1400.0, a, 1400.0), a))
+    return m.where(large, (high * y) * high, high * y + low * y)
+
+
 def bessel_i0e(m, x, precision):
     """The even one, of order 0."""
-    return _scaled(m, x, 0, SINGLE if precision > 1e-12 else DOUBLE)
+    return _bessel(m, x, 0, precision, True)
 
 
 def bessel_i1e(m, x, precision):
     """The odd one, of order 1."""
-    return _scaled(m, x, 1, SINGLE if precision > 1e-12 else DOUBLE)
-
-
-def _unscaled(m, x, scaled, even: bool):
-    """exp(|x|) times it, in two steps, so that nothing overflows too early."""
-    a = m.abs(x)
-    large = a > 700.0
-    front = m.exp(m.where(large, 0.5 * a, a))
-    value = m.where(large, (front * scaled) * front, front * scaled)
-    return m.where(a < math.inf, value, x * x if even else x)
+    return _bessel(m, x, 1, precision, True)
 
 
 def bessel_i0(m, x, precision):
     """I0(x)."""
-    return _unscaled(m, x, bessel_i0e(m, x, precision), True)
+    return m.where(m.abs(x) < math.inf, _bessel(m, x, 0, precision, False), x * x)
 
 
 def bessel_i1(m, x, precision):
     """I1(x)."""
-    return _unscaled(m, x, bessel_i1e(m, x, precision), False)
+    return m.where(m.abs(x) < math.inf, _bessel(m, x, 1, precision, False), x)

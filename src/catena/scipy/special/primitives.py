@@ -179,7 +179,18 @@ ndtr_p = special("ndtr", lambda t, x, y: mul(t, _density(x)))
 log_ndtr_p = special(
     "log_ndtr", lambda t, x, y: div(times(t, math.sqrt(2 / math.pi)), erfcx_p.bind(times(x, -math.sqrt(0.5)))),
 )  # fmt: skip
-ndtri_p = special("ndtri", lambda t, x, y: mul(t, times(exp(times(square(y), 0.5)), ROOT_TWO_PI)))
+
+
+def _quantile_slope(p, y):
+    """One over the density at the quantile y: Mills' ratio over the lesser tail; exp(y^2 / 2) loses digits far out."""
+    below = lt(y, like(y, 0))
+    tail = select(below, p, plus(neg(p), 1))
+    none = eq(tail, like(tail, 0))
+    ratio = times(erfcx_p.bind(times(select(below, neg(y), y), math.sqrt(0.5))), math.sqrt(math.pi / 2))
+    return safe(div(ratio, safe(tail, none, 1)), none, math.inf)
+
+
+ndtri_p = special("ndtri", lambda t, p, y: mul(t, _quantile_slope(p, y)))
 owens_t_p = special(
     "owens_t",
     lambda t, h, a, y: mul(t, mul(_density(h, -0.5 / ROOT_TWO_PI), erf(times(mul(a, h), math.sqrt(0.5))))),
