@@ -304,3 +304,9 @@ def test_the_derivative_of_pinv_has_no_side_longer_than_the_matrix_asks_for():
     for shape in ((50, 2), (2, 50)):
         program = catena.make_jaxpr(lambda a: catena.jvp(jnp.linalg.pinv, (a,), (a,))[1])(jnp.ones(shape))
         assert "50,50" not in str(program)
+
+
+def test_eigenvalues_alone_have_the_same_bits_eagerly_and_compiled():
+    for n in (5, 40):
+        a = numpy.random.default_rng(0).normal(size=(n, n)).astype(numpy.float32)
+        assert (jnp.linalg.eigvalsh(jnp.array(a)) == catena.jit(jnp.linalg.eigvalsh)(a)).all()
