@@ -184,7 +184,7 @@ WAY = {"jit": lambda jax, f: f, "grad": differentiated, "loop": looped, "vmap": 
 def serve(library: str) -> None:
     """Answer requests on stdin, a line of JSON each: a program, and for how long it runs; the last one is kept."""
     jax = importlib.import_module(library)
-    for name in ("numpy", "nn", "ops", "scipy.special"):
+    for name in ("numpy", "nn", "ops", "scipy.special", "scipy.stats"):
         importlib.import_module(f"{library}.{name}")
     prepare = functools.lru_cache(1)(lambda text: first(jax, call(jax, Program(*json.loads(text)))))
     for line in sys.stdin:

@@ -69,6 +69,25 @@ rows("n", {
     "count": lambda jax, x: jax.numpy.sum(x > 1),
 })  # fmt: skip
 
+# ---- special functions, some with a parameter that is the same for all elements
+
+rows("f", {
+    "erfc": lambda jax, x: jax.scipy.special.erfc(x),
+    "lgamma": lambda jax, x: jax.scipy.special.gammaln(x),
+    "digamma": lambda jax, x: jax.scipy.special.digamma(x * x + 0.1),
+    "bessel_i0": lambda jax, x: jax.scipy.special.i0(x),
+    "ndtri": lambda jax, x: jax.scipy.special.ndtri(jax.nn.sigmoid(x)),
+    "norm_cdf": lambda jax, x: jax.scipy.stats.norm.cdf(x),
+    "gamma_density": lambda jax, x: jax.scipy.stats.gamma.logpdf(x * x + 0.1, 2.5),
+    "gamma_density_given": lambda jax, x: jax.scipy.stats.gamma.logpdf(x * x + 0.1, x.ravel()[0] ** 2 + 1),
+    "beta_density": lambda jax, x: jax.scipy.stats.beta.logpdf(jax.nn.sigmoid(x), 2.5, 1.5),
+    "poisson_mass": lambda jax, x: jax.scipy.stats.poisson.logpmf(jax.numpy.floor(x * x), 3.0),
+    "binomial_mass": lambda jax, x: jax.scipy.stats.binom.logpmf(jax.numpy.floor(x * x), 20, 0.3),
+})  # fmt: skip
+rows("f", {
+    "spectrum": lambda jax, x, axis: jax.numpy.abs(jax.numpy.fft.rfft(x, axis=axis)),
+}, axis)  # fmt: skip
+
 # ---- along axes
 
 rows("f", {
