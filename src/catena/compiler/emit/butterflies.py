@@ -22,6 +22,8 @@ from catena.compiler.emit.module import NOT_INLINED
 from catena.compiler.graph.fourier import MOST_RADIX, root_of_unity
 from catena.compiler.graph.types import TYPES, constant, vector
 
+NONE = "zeroinitializer"  # the imaginary parts of real numbers
+
 
 class Lanes:
     """Complex numbers as pairs of vectors (real, imaginary)."""
@@ -31,7 +33,15 @@ class Lanes:
         self.scalar, self.vector = self.t.register, vector(self.t.register, width)
 
     def op(self, name: str, x: str, y: str) -> str:
+        """A sum, a difference or a product. What is left out of a real number, NONE, costs nothing."""
+        if NONE in (x, y):
+            if name == "fmul":
+                return NONE
+            return x if y == NONE else y if name == "fadd" else self.negative(y)
         return self.e.op(f"{name} contract {self.vector} {x}, {y}")
+
+    def negative(self, x: str) -> str:
+        return NONE if x == NONE else self.e.op(f"fneg {self.vector} {x}")
 
     def constant(self, value: float) -> str:
         return constant(value, self.t, self.width)
@@ -51,7 +61,7 @@ class Lanes:
 
     def down(self, x: tuple) -> tuple:
         """-i x."""
-        return x[1], self.e.op(f"fneg {self.vector} {x[0]}")
+        return x[1], self.negative(x[0])
 
     def turn(self, x: tuple, k: int, n: int) -> tuple:
         """x times the power k of the n-th root of unity, exp(-2 pi i / n)."""
@@ -165,14 +175,16 @@ class Pass:
     real: str
     width: int
     radix: int | None  # None for any odd prime, that is given when the pass is called
-    from_columns: bool = False  # s is 1
-    to_columns: bool = False  # m is 1
+    columns: tuple[bool, bool] = (False, False)  # whether operands are columns, where s is 1, and results, where m is 1
     whole: bool = True  # whether there is a column to every lane
     turned: bool = False
     twisted: bool = False
     split: bool = False
     swapped: tuple[bool, bool] = (False, False)  # real and imaginary parts, of operands and of results
     scaled: bool = False
+    halved: bool = (
+        False  # operands are real, vectors one after another; results that are conjugates of others are left out
+    )
     far: bool = False  # columns are in main memory; those that come next are asked for ahead of time
 
 
@@ -187,9 +199,9 @@ def define_pass(p: Pass) -> str:
     c = Lanes(e, p.real, p.width)
     masks = c.pair_masks(None if p.whole else "%columns")
     scale = _scale(c) if p.scaled else None
-    group, groups = ("0", None) if p.to_columns else e.begin_loop(0, "%m")
+    group, groups = ("0", None) if p.columns[1] else e.begin_loop(0, "%m")
     roots = _roots(c, p, group) if p.turned and p.radix is not None else []
-    q, vectors = ("0", None) if p.from_columns else e.begin_loop(0, "%s")
+    q, vectors = ("0", None) if p.columns[0] else e.begin_loop(0, "%s")
 
     def read(j) -> tuple:
         return _read(c, p, j, group, q, masks)
@@ -199,14 +211,15 @@ def define_pass(p: Pass) -> str:
         _write(c, p, y if scale is None else c.scale(y, scale), k, group, q, masks)
 
     if p.radix is None:
-        _any_prime(c, read, write, group if p.turned else None)
+        _any_prime(c, read, write, group if p.turned else None, p.halved)
     else:
-        for k, y in enumerate(transform(c, [read(j) for j in range(p.radix)])):
+        results = transform(c, [read(j) for j in range(p.radix)])
+        for k, y in enumerate(results[: p.radix // 2 + 1] if p.halved else results):
             write(k, y, roots[k - 1] if p.turned and k else None)
     for opened in (vectors, groups):
         if opened is not None:
             e.end_loop(opened)
-    head = ["entry:", "  %columns = shl i64 %count, 1"]
+    head = ["entry:", "  %columns = shl i64 %count, 1", "  %half = lshr i64 %r, 1", "  %kept = add i64 %half, 1"]
     return "\n".join([f"({', '.join(PARAMETERS)}) {NOT_INLINED}", *head, *e.slots, *e.lines, "  ret void", "}"])
 
 
@@ -233,7 +246,9 @@ def _sum(e: Emitter, *terms) -> str:
 
 def _read(c: Lanes, p: Pass, j: int, group: str, q: str, masks) -> tuple:
     e, swap = c.e, p.swapped[0]
-    if not p.from_columns:
+    if p.halved:
+        return c.load(c.at("%x", _sum(e, (j, "%m", c.width), (group, c.width)))), NONE
+    if not p.columns[0]:
         place = c.at("%x", _sum(e, (j, "%m", "%s", 2 * c.width), (group, "%s", 2 * c.width), (q, 2 * c.width)))
         pair = c.load(place), c.load(c.at(place, c.width))
         return pair[::-1] if swap else pair
@@ -247,9 +262,12 @@ def _read(c: Lanes, p: Pass, j: int, group: str, q: str, masks) -> tuple:
 
 def _write(c: Lanes, p: Pass, y: tuple, k: int, group: str, q: str, masks) -> None:
     e, swap = c.e, p.swapped[1]
-    if not p.to_columns:
+    if not p.columns[1]:
         y = y[::-1] if swap else y
-        row = _sum(e, (group, "%r" if p.radix is None else p.radix), (k,))
+        results = "%r" if p.radix is None else p.radix
+        if p.halved:
+            results = "%kept" if p.radix is None else p.radix // 2 + 1
+        row = _sum(e, (group, results), (k,))
         place = c.at("%y", _sum(e, (row, "%s", 2 * c.width), (q, 2 * c.width)))
         c.store(y[0], place)
         c.store(y[1], c.at(place, c.width))
@@ -268,11 +286,10 @@ def _write(c: Lanes, p: Pass, y: tuple, k: int, group: str, q: str, masks) -> No
     c.store_numbers(y, place, masks)
 
 
-def _any_prime(c: Lanes, read, write, group: str | None) -> None:
+def _any_prime(c: Lanes, read, write, group: str | None, halved: bool) -> None:
     """As `_of_prime_length` for a prime that the text does not tell; `group` tells the roots of its results, if any."""
     e, v = c.e, c.vector
-    half = e.op("lshr i64 %r, 1")
-    last, tables = e.op(f"add i64 {half}, 1"), e.op(f"mul i64 {half}, {half}")
+    half, last, tables = "%half", "%kept", e.op("mul i64 %half, %half")
     kept = e.slot(f"[{4 * (MOST_RADIX // 2)} x {v}]", 64)  # sums and differences
     first = read(0)
 
@@ -301,7 +318,7 @@ def _any_prime(c: Lanes, read, write, group: str | None) -> None:
     x, y, dx, dy = _folded(c, "1", last, [*first, zero, zero], combine)
     opposite = e.op(f"sub i64 %r, {k}")
     results = {k: (c.op("fadd", x, dy), c.op("fsub", y, dx)), opposite: (c.op("fsub", x, dy), c.op("fadd", y, dx))}
-    for number, result in results.items():
+    for number, result in list(results.items())[: 1 if halved else 2]:
         root = None
         if group is not None:
             each = e.op("sub i64 %r, 1")
@@ -393,6 +410,40 @@ def in_vectors(c: Lanes, first: str, last: str, step) -> None:
     step(end, e.op(f"shl i64 {e.op(f'sub i64 {last}, {end}')}, 1"))
     e.jump(done)
     e.start(done)
+
+
+@cache
+def define_unfold(real: str, width: int) -> str:
+    """Parameters and body of the function that makes a spectrum up to its middle, of rows whose length r m is odd.
+    Element k + r j is there for k up to r / 2, as number k + (r / 2 + 1) j; others are conjugates of those opposite.
+    """
+    e = Emitter()
+    c = Lanes(e, real, width)
+    kept = e.op(f"add i64 {e.op('lshr i64 %r, 1')}, 1")
+    middle = e.op("lshr i64 %m, 1")
+
+    def copy(start: str, stop: str, j: str, found, opposite: bool) -> None:
+        k, opened = e.begin_loop(start, stop)
+        place = c.at("%x", e.op(f"mul i64 {found(k)}, {2 * width}"))
+        x, y = c.load(place), c.load(c.at(place, width))
+        element = e.op(f"add i64 {e.op(f'mul i64 {j}, %r')}, {k}")
+        place = c.at("%y", e.op(f"mul i64 {element}, {2 * width}"))
+        c.store(x, place)
+        c.store(c.negative(y) if opposite else y, c.at(place, width))
+        e.end_loop(opened)
+
+    def number(k: str, j: str) -> str:
+        return e.op(f"add i64 {e.op(f'mul i64 {j}, {kept}')}, {k}")
+
+    j, opened = e.begin_loop(0, e.op(f"add i64 {middle}, 1"))
+    copy("0", kept, j, lambda k: number(k, j), False)
+    e.end_loop(opened)
+    j, opened = e.begin_loop(0, middle)
+    other = e.op(f"sub i64 {e.op('sub i64 %m, 1')}, {j}")
+    copy(kept, "%r", j, lambda k: number(e.op(f"sub i64 %r, {k}"), other), True)
+    e.end_loop(opened)
+    head = "(ptr %x, ptr %y, i64 %r, i64 %m) " + NOT_INLINED
+    return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
 @cache

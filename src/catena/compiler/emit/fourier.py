@@ -13,13 +13,14 @@ from catena.compiler.graph.fourier import (
     half_roots,
     is_split,
     is_written_out,
+    odd_radices,
     pass_roots,
     radices,
     roots_of_pass,
     twist_roots,
 )
 from catena.compiler.graph.types import TYPES, literal
-from catena.compiler.plan.fourier import COLUMNS, FEW, HALVES, MANY, SHORT, Half, Numbers, Sweep, Transforms
+from catena.compiler.plan.fourier import COLUMNS, FEW, HALVES, MANY, ODD, SHORT, Half, Numbers, Sweep, Transforms
 from catena.compiler.plan.program import Transform
 
 LINE = 64
@@ -93,11 +94,28 @@ class Writer:
             place = other
         self._exchange(e, s, 1, y, place, s.lanes, sizes[1])
 
+    def odd_rows(self, e: Emitter, s: Sweep, x: str, y: str, scratch: str, roots: str) -> None:
+        """Writes the calls for so many real rows of odd length as there are lanes. What the first pass leaves out
+        is left out behind it too: the other passes do a bit more than half of their work.
+        """
+        r, h = odd_radices(s.n)[0], s.n // 2 + 1
+        m, one, other = s.n // r, *self._spares(e, s.n, scratch)
+        exchange = self.w.function(butterflies.define_exchange(self.real, self.width, True, s.far))
+        e.do(f"call void @{exchange}(ptr {x}, ptr {one}, i64 {s.lanes}, i64 {s.n}, i64 {s.n})")
+        kind = Pass(self.real, self.width, r if is_written_out(r) else None, turned=m > 1, halved=True)
+        self._call(e, kind, (one, other), (m, 1, 0, 0, s.lanes), roots, NO_TWIST, 1.0, r)
+        rest = e.element(roots, self.scalar, 2 * roots_of_pass(r, m))
+        place = self._passes(e, replace(s, n=m), other, y, [one, other], s.lanes, rest, columns=r // 2 + 1)
+        free = one if place == other else other
+        unfold = self.w.function(butterflies.define_unfold(self.real, self.width))
+        e.do(f"call void @{unfold}(ptr {place}, ptr {free}, i64 {r}, i64 {m})")
+        self._exchange(e, replace(s, steps=(0, h)), 1, y, free, s.lanes, h)
+
     def _spares(self, e: Emitter, n: int, scratch: str) -> list[str]:
         return [scratch, e.element(scratch, "i8", self.scratch(n) // 2)]
 
     def _passes(
-        self, e: Emitter, s: Sweep, place: str, y: str, spares, count, roots: str, twist: str = NO_TWIST, whole=True
+        self, e: Emitter, s: Sweep, place: str, y: str, spares, count, roots: str, twist=NO_TWIST, whole=True, columns=1
     ) -> str:
         """Writes the calls of all passes, to the `whole` width of lanes or not; gives the place of the results."""
         passes, done = radices(s.n), 1
@@ -105,7 +123,9 @@ class Writer:
             last = i == len(passes) - 1
             target = y if last and not s.rows[1] else spares[i % 2]
             m = s.n // (done * r)
-            self._pass(e, s, i, (place, target), (m, done, s.steps[0], s.steps[1], count), roots, twist, whole)
+            self._pass(
+                e, s, i, (place, target), (m, done * columns, s.steps[0], s.steps[1], count), roots, twist, whole
+            )
             roots = e.element(roots, self.scalar, 2 * roots_of_pass(r, m))
             place, done = target, done * r
         return place
@@ -130,14 +150,13 @@ class Writer:
 
     def _pass(self, e: Emitter, s: Sweep, i: int, places, numbers, roots: str, twist: str, whole) -> None:
         radix, first, last = radices(s.n)[i], i == 0, i == len(radices(s.n)) - 1
-        from_columns, to_columns = first and not s.rows[0], last and not s.rows[1]
+        columns = first and not s.rows[0], last and not s.rows[1]
         kind = Pass(
             self.real,
             self.width,
             radix if is_written_out(radix) else None,
-            from_columns,
-            to_columns,
-            whole=whole or not (from_columns or to_columns),
+            columns,
+            whole=whole or not any(columns),
             turned=not last,
             twisted=last and s.twist is not None,
             split=last and s.twist is not None and is_split(s.n, s.twist),
@@ -145,7 +164,10 @@ class Writer:
             scaled=last and s.scale is not None,
             far=s.far and (first or last),
         )
-        name, scale = self.w.function(butterflies.define_pass(kind)), literal(s.scale or 1.0, TYPES["float64"])
+        self._call(e, kind, places, numbers, roots, twist, s.scale or 1.0, radix)
+
+    def _call(self, e: Emitter, kind: Pass, places, numbers, roots: str, twist: str, scale: float, radix: int) -> None:
+        name, scale = self.w.function(butterflies.define_pass(kind)), literal(scale, TYPES["float64"])
         given = [*(f"ptr {p}" for p in places), *(f"i64 {n}" for n in numbers), f"ptr {roots}", twist]
         e.do(f"call void @{name}({', '.join(given)}, double {scale}, i64 {radix})")
 
@@ -216,7 +238,8 @@ class _Rows:
         self.half, self.outer, self.n, self.sizes = p.half, p.outer, p.n, p.sizes
 
     def write(self, source: str, target: str) -> None:
-        {HALVES: self._by_pieces, SHORT: self._short, FEW: self._few, MANY: self._many}[self.plan.how](source, target)
+        ways = {HALVES: self._by_pieces, SHORT: self._short, ODD: self._odd, FEW: self._few, MANY: self._many}
+        ways[self.plan.how](source, target)
 
     def _short(self, source: str, target: str) -> None:
         """Rows brought into lanes."""
@@ -228,6 +251,19 @@ class _Rows:
             v.rows(e, replace(s, lanes=count), self.plan, x, y, scratch[0], tables)
 
         self._over(source, target, *self.plan.short_items, v.tables(s), body)
+
+    def _odd(self, source: str, target: str) -> None:
+        """Real rows of odd length, brought into lanes."""
+        v, s = self.v, self.plan.whole
+
+        def body(e: Emitter, p: list[str], scratch: list[str], tables: list[str], item: str) -> None:
+            first, count = v.share(e, s, item)
+            x = e.element(p[0], v.scalar, e.op(f"mul i64 {first}, {s.n}"))
+            y = v.at(e, p[1], e.op(f"mul i64 {first}, {s.n // 2 + 1}"))
+            v.odd_rows(e, replace(s, lanes=count), x, y, scratch[0], tables[0])
+
+        roots = v.w.constant(pass_roots(odd_radices(s.n), v.real))
+        self._over(source, target, *self.plan.short_items, [roots], body)
 
     def _many(self, source: str, target: str) -> None:
         """Two sweeps for each row, one row after another."""

@@ -1,8 +1,9 @@
 """Discrete Fourier transforms: as which passes they run, and with which roots of unity.
 
 A transform along several axes is one after another. Lengths whose prime factors are small are done by passes
-(`emit/fourier`), real ones as complex ones of half the length. All others are convolutions with a *chirp*, which longer
-transforms do: row by row within a cache where the rows are not very long.
+(`emit/fourier`), real ones as complex ones of half the length, or, where that is odd and rows are many, by passes that
+leave out what is the conjugate of something else. All others are convolutions with a *chirp*, which longer transforms
+do: row by row within a cache where the rows are not very long.
 
 Source: Bluestein, "A linear filtering approach to the computation of discrete Fourier transform", IEEE Trans. Audio and
 Electroacoustics 18 (1970), for convolutions.
@@ -25,6 +26,7 @@ MOST_ROOTS = 1 << 15  # numbers between two parts of a transform that are kept
 REAL = {8: "float32", 16: "float64"}  # by bytes of a complex number
 STEP = 6  # what a pass costs an element beside its arithmetic, in operations
 LONGEST_COLUMN = 1 << 12  # elements that many columns side by side may have
+MANY_ROWS = 16  # from which on real rows of odd length, one to a lane, are quicker than each as a complex one
 LONGEST_CHIRP = 1 << 14  # and a row that becomes a convolution of its own
 
 
@@ -85,7 +87,8 @@ def _from_real(b, x):
     shape = (*batch, n // 2 + 1)
     if x.size == 0:
         return b.full(shape if n else x.shape, np.zeros((), dtype))
-    if n % 2 or not is_done_by_rows(n // 2):
+    many_odd = 1 < n <= LONGEST_COLUMN and radices(n) is not None and math.prod(batch) >= MANY_ROWS
+    if not (many_odd if n % 2 else is_done_by_rows(n // 2)):
         whole = _along(b, b.map("complex", x, b.full(x.shape, np.zeros((), x.dtype))), x.ndim - 1, False)
         return b.slice(whole, (0,) * x.ndim, shape)
     return b.multi("fourier", [x], [(shape, dtype)], Fourier(x.ndim - 1, False))[0]
@@ -119,6 +122,19 @@ def radices(n: int) -> tuple[int, ...] | None:
         if n % r == 0 and (rest := radices(n // r)) is not None:
             best = min(best or (r, *rest), tuple(sorted((r, *rest), reverse=True)), key=cost)
     return best
+
+
+@cache
+def odd_radices(n: int) -> tuple[int, ...]:
+    """The radices for real rows of odd length: the first pass, over real numbers, leaves out what is conjugate."""
+
+    def each(r: int) -> float:
+        rest = cost(radices(n // r) or ())
+        return cost((r,)) / (2 if is_written_out(r) else 1) + (r // 2 + 1) / r * rest
+
+    factors = [r for r in (*RADICES, _least_factor(n), n) if r and n % r == 0 and r <= MOST_RADIX]
+    first = min((r for r in factors if radices(n // r) is not None), key=each)
+    return first, *(radices(n // first) or ())
 
 
 def smooth_length(least: int) -> int:

@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 from catena.compiler.interpret import operations
 from catena.compiler.interpret.memory import Memory
 from catena.compiler.plan.contraction import Axis, Plan
-from catena.compiler.plan.fourier import COLUMNS
+from catena.compiler.plan.fourier import COLUMNS, ODD
 from catena.compiler.plan.program import Contract, Gemm, Transform
 from catena.core.errors import CompileError
 
@@ -85,12 +85,12 @@ def transform(memory: Memory, step: Transform) -> None:
     result: np.ndarray
     shape = (p.outer, s.n, s.lanes) if p.how == COLUMNS else (p.outer, -1)
     source, target = (memory[b].view(numbers) for b in (step.source, step.target))
-    if p.half is None:
+    if p.how == ODD or p.half is not None and p.half.to_spectrum:
+        result = np.fft.rfft(memory[step.source].view(real).reshape(shape).astype(np.float64), axis=1)
+    elif p.half is None:
         inverse = s.swapped[0] if p.chirp is None else p.chirp.inverse
         function = np.fft.ifft if inverse else np.fft.fft
         result = function(source.reshape(shape).astype(np.complex128), axis=1)
-    elif p.half.to_spectrum:
-        result = np.fft.rfft(memory[step.source].view(real).reshape(shape).astype(np.float64), axis=1)
     else:
         result = np.fft.irfft(source.reshape(shape).astype(np.complex128), 2 * p.half.h, axis=1)
         target = memory[step.target].view(real)

@@ -82,12 +82,14 @@ class Numbers:
 
 
 COLUMNS, SHORT, MANY, FEW, HALVES = "columns", "short rows", "many long rows", "few long rows", "half spectra"
+ODD = "real rows of odd length"
 
 
 @dataclass(frozen=True)
 class Transforms:
     """How transforms are done: columns in one sweep; short rows brought into lanes; many long rows by two sweeps each;
-    few long ones by two sweeps, each over all rows; or nothing but the half spectra.
+    few long ones by two sweeps, each over all rows; or nothing but the half spectra. Many real rows of odd length are
+    brought into lanes: their half spectra are made of what passes leave out.
     """
 
     how: str
@@ -131,7 +133,7 @@ class Transforms:
     def task_bytes(self) -> list[int]:
         """Of the scratch memory of each task over rows: lanes, rows between sweeps, half spectra, convolutions."""
         v = self.numbers
-        if self.how == SHORT:
+        if self.how in (SHORT, ODD):
             return [v.scratch(max(self.sizes))]
         between = 2 if self.chirp is None else 4
         return [max(v.scratch(s.n) for s in self.sweeps), *[self.row_bytes] * between]
@@ -145,7 +147,7 @@ class Transforms:
         if self.how == FEW:
             between = [self.row_bytes * self.outer] * (1 if self.half is None else 2)
             return [*between, max(map(self.columns_scratch, self.sweeps))]
-        items = self.short_items if self.how == SHORT else (self.outer, self.whole.n)
+        items = self.short_items if self.how in (SHORT, ODD) else (self.outer, self.whole.n)
         tasks = self.numbers.machine.sharing.tasks(*items)
         return [size * tasks for size in self.task_bytes]
 
@@ -168,12 +170,17 @@ def fourier(p: Planner, frame: Frame, i: int, node: Value) -> None:
         return
     axis, inverse = node.params.axis, node.params.inverse
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-    n = x.shape[axis] if half is None else half.h
+    is_odd = KIND[x.dtype] == "f" and x.shape[-1] % 2 == 1
+    n = x.shape[axis] if half is None or is_odd else half.h
     real = REAL[max(x.dtype.itemsize, out.dtype.itemsize)]
     v = Numbers(real, p.machine.vector_bytes // TYPES[real].bytes, p.machine)
     p.costs.units += 16 * out.size
     p.costs.flops += p.costs.trips * int(5 * outer * inner * n * math.log2(n))
-    if radices(n) is None:
+    if is_odd:
+        far = x.size * TYPES[real].bytes > p.machine.memory.second_cache
+        whole = Sweep(n, outer, (n, n), (True, True), (False, False), far=far)
+        plan = Transforms(ODD, v, outer, whole, (), None)
+    elif radices(n) is None:
         plan = _as_convolutions(v, n, outer, inverse, half)
     else:
         plan = _plan(v, n, outer, inner, inverse, half)
