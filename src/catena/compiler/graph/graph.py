@@ -172,10 +172,10 @@ def _brief(params) -> str:
 
 
 class Builder:
-    """Writes a region; one that `repeats` is a loop's body. Every method returns `Value`s; shapes are static."""
+    """Writes a region, in a `loop` of this form or outside. Every method returns `Value`s; shapes are static."""
 
-    def __init__(self, checks: Checks | None = None, repeats: bool = False):
-        self.region, self.repeats = Region([]), repeats
+    def __init__(self, checks: Checks | None = None, loop: str = ""):
+        self.region, self.loop = Region([]), loop
         self.checks = checks or Checks(frozenset(), self.region.sites)  # what the equations are tested for
         self._known: dict[Any, Value] = {}
         self._source: Any = None  # of the equation that is being lowered
@@ -521,7 +521,8 @@ class Builder:
             env[var] = out
 
     def while_loop(self, cond_closed, cond_consts, body_closed, body_consts, init) -> list[Value]:
-        cond, body = (region_of(closed, self.checks.inside(self._source)) for closed in (cond_closed, body_closed))
+        checks = self.checks.inside(self._source)
+        cond, body = (region_of(closed, checks, "while") for closed in (cond_closed, body_closed))
         cond_consts = fission.hoist_invariants(self, cond, list(cond_consts))
         body_consts = fission.hoist_invariants(self, body, list(body_consts))
         outs = [(x.shape, x.dtype) for x in init]
@@ -534,7 +535,7 @@ class Builder:
         )
 
     def branch(self, index: Value, branches_closed, operands) -> list[Value]:
-        regions = tuple(region_of(c, self.checks) for c in branches_closed)
+        regions = tuple(region_of(c, self.checks, self.loop) for c in branches_closed)
         outs = [(x.shape, x.dtype) for x in regions[0].outputs]
         return self.multi("branch", [index, *operands], outs, Branch(regions), effect=any(r.effects for r in regions))
 
@@ -542,7 +543,7 @@ class Builder:
         self, body_closed, consts, init, xs, length: int, reverse: bool = False, each: int = 1
     ) -> tuple[list, list]:
         """A loop whose iterations do `each` of the user's."""
-        body = region_of(body_closed, self.checks.inside(self._source, each), True)
+        body = region_of(body_closed, self.checks.inside(self._source, each), "scan")
         loop = fission.Scan(self, body, consts, init, xs, int(length))
         loop.split()
         n = len(loop.init)
@@ -584,9 +585,9 @@ def physical(aval) -> tuple[tuple, np.dtype]:
     return aval.dtype.compiled(aval.shape) if is_extended(aval.dtype) else (aval.shape, aval.dtype)
 
 
-def region_of(closed_jaxpr, checks: Checks | None = None, repeats: bool = False) -> Region:
+def region_of(closed_jaxpr, checks: Checks | None = None, loop: str = "") -> Region:
     """`closed_jaxpr` as a region of its own."""
-    b = Builder(checks, repeats)
+    b = Builder(checks, loop)
     inputs = [b.input(*physical(v.aval)) for v in closed_jaxpr.jaxpr.invars]
     b.region.outputs = b.call(closed_jaxpr, inputs)
     return b.region

@@ -1,4 +1,6 @@
-"""Products of arrays: those without a sum are elementwise, and operands are read as they lie."""
+"""Products of arrays: those without a sum are elementwise, those that are nothing but a sum are one of what is
+multiplied where loops compute it, and operands are read as they lie.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,12 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype):
     shape = [lhs.shape[d] for d in lb]
     shape += [n for d, n in enumerate(lhs.shape) if d not in (*lc, *lb)]
     shape += [n for d, n in enumerate(rhs.shape) if d not in (*rc, *rb)]
-    single = all(lhs.shape[d] == 1 for d in lc) and not (lc and b.repeats)  # a loop's sum of products is one product
+    single = all(lhs.shape[d] == 1 for d in lc) and not (lc and b.loop == "scan")  # its sum of products is one product
     if single and KIND[out_dtype] in "fiu":
         lhs, rhs = (b.convert(x, out_dtype) for x in (lhs, rhs))
         return _outer(b, *_without(b, lhs, lc, lb), *_without(b, rhs, rc, rb), shape)
+    if b.loop and len(shape) == len(lb) and KIND[out_dtype] in "fiu" and lhs.size:
+        return _inner(b, *(b.convert(x, out_dtype) for x in (lhs, rhs)), (*lb, *lc), (*rb, *rc), len(lb))
     found = _as_it_lies(b, lhs, rhs, numbers.numbers, out_dtype)
     return found if found is not None else b.value("dot", shape, out_dtype, [lhs, rhs], numbers)
 
@@ -47,6 +51,14 @@ def _outer(b, lhs, lb: tuple, rhs, rb: tuple, shape: list):
     left = [lb.index(d) if d in lb else own[d] for d in range(lhs.ndim)]
     right = [rb.index(d) if d in rb else other[d] for d in range(rhs.ndim)]
     return b.map("mul", b.broadcast_in_dim(lhs, shape, left), b.broadcast_in_dim(rhs, shape, right))
+
+
+def _inner(b, lhs, rhs, left: tuple, right: tuple, batch: int):
+    """The inner product of vectors, as a sum: in a loop that is rounded as a product is, and the kernel that makes the
+    vectors takes it along.
+    """
+    products = b.map("mul", b.transpose(lhs, left), b.transpose(rhs, right))
+    return b.reduce("sum", products, tuple(range(batch, len(left))))
 
 
 def _as_it_lies(b, lhs, rhs, numbers: tuple, dtype: np.dtype):
