@@ -86,6 +86,10 @@ class BodyWriter:
         s = self.nest.stmts[i]
         if s.op == "const":
             return
+        if i in self.layout.settled:
+            for c in copies:
+                c.env[i] = constant(self.layout.settled[i], TYPES[s.type], self.width)
+            return
         if self.short is not None:
             self.short.statement(i)
             return

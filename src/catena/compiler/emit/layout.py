@@ -17,6 +17,7 @@ class Layout:
     def __init__(self, nest: Nest):
         self.nest = nest
         self.kept = sum(d not in nest.reduced for d in nest.order)  # loops around those that are folded away
+        self.settled: dict[int, bool] = {}  # conditions that are known in the part of a loop that is written
 
     @cached_property
     def levels(self) -> list[list[int]]:
