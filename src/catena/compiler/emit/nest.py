@@ -232,18 +232,10 @@ class NestWriter:
             out.append(Segment(start, n, width, 1, clamp=True, masked=True))
         return out
 
-    def _between_seams(self, d: int, s: Segment, found: dict[int, seams.Seam]) -> list[Segment]:
-        """A segment that is the whole of a dimension whose iterations are independent, in parts."""
-        if s.stop - s.start < self.nest.extents[d] or s.unroll > 1 or s.masked or self.nest.together is not None:
-            return [s]
-        return [s._replace(start=a, stop=b) for a, b in seams.parts(self.nest, d, found)]
-
     def _vector_loop(self, level: int, d: int, copies: list[Copy]) -> None:
         if d not in self.ranges:
-            found = seams.find(self.nest, d)
             for s in self.segments(d):
-                for part in self._between_seams(d, s, found):
-                    self.layout.settled = seams.settled(found, min(part.start, part.stop - part.width), part.stop)
+                for part, self.layout.settled in seams.cut(self.nest, d, s):
                     self._segment(level, d, part, copies)
             self.layout.settled = {}
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import operator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from catena.compiler.graph.forms import COSTLY
@@ -18,6 +19,15 @@ COMPARED = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": opera
 MOST_PARTS = 5  # of a loop
 LONGEST = 256  # statements in all parts
 FUNCTION = 16  # statements that a function counts for
+
+
+def cut(nest: Nest, d: int, segment) -> Iterator[tuple]:
+    """The parts of a segment of dimension `d` (see `nest.Segment`), each with the conditions that are settled there."""
+    found = find(nest, d)
+    whole = segment.stop - segment.start == nest.extents[d] and segment.unroll == 1 and nest.together is None
+    for start, stop in parts(nest, d, found) if whole else [(segment.start, segment.stop)]:
+        first = min(start, stop - segment.width * segment.unroll)  # the last block is moved back
+        yield segment._replace(start=start, stop=stop), settled(found, first, stop)
 
 
 class Seam(NamedTuple):
