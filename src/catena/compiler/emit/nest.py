@@ -235,7 +235,8 @@ class NestWriter:
     def _vector_loop(self, level: int, d: int, copies: list[Copy]) -> None:
         if d not in self.ranges:
             for s in self.segments(d):
-                for part, self.layout.settled in seams.cut(self.nest, d, s):
+                for part, settled in seams.cut(self.nest, d, s):
+                    self.layout.settled = settled
                     self._segment(level, d, part, copies)
             self.layout.settled = {}
             return
