@@ -694,3 +694,17 @@ def test_booleans_among_the_residuals_stay_what_they_are():
     for run in (*runs, lambda x: jax.vmap(jax.grad(f))(x[None])[0], jax.grad(lambda x: jax.vmap(f)(x[None])[0])):
         assert run(jnp.float32(3.0)) == 6.0
     assert jax.grad(lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, None, 2)[0])(2.0) == 32.0
+
+
+def test_closing_over_a_value_that_is_differentiated_is_said():
+    def scaled(s):
+        @jax.custom_vjp
+        def f(x):
+            return x * s
+
+        f.defvjp(lambda x: (x * s, None), lambda _, ct: (ct * s,))
+        return f
+
+    for call in (jax.jit, jax.checkpoint):
+        with pytest.raises(jax.errors.UnexpectedTracerError, match="derivative rule.*closes over it|unexpected tracer"):
+            jax.grad(lambda s: call(lambda x: scaled(s)(x))(3.0))(2.0)

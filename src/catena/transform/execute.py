@@ -21,7 +21,7 @@ from catena.core.aval import AbstractRef, same_type
 from catena.core.config import override
 from catena.core.context import context
 from catena.core.effects import lowerable_effects
-from catena.core.errors import DeletedArgumentError, JaxRuntimeError
+from catena.core.errors import DeletedArgumentError, JaxRuntimeError, TracerArrayConversionError, UnexpectedTracerError
 from catena.core.evaluate import check_may_run, check_results, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs
 from catena.core.job import job
@@ -38,7 +38,7 @@ from catena.core.placement import Placement
 from catena.core.ref import core_of, is_reference
 from catena.core.stack import is_stack
 from catena.core.struct import ShapeDtypeStruct
-from catena.core.trace import leaf_value
+from catena.core.trace import Tracer, leaf_value
 from catena.core.tree import tree_unflatten
 from catena.runtime import buffers, stacks
 from catena.runtime.layout import READY
@@ -385,6 +385,23 @@ def usable_donations(closed: ClosedJaxpr, donated: tuple, used: list[int]) -> li
     return usable
 
 
+def closes_over_tracer(name: str) -> UnexpectedTracerError:
+    """The error for a program with a traced value among its constants: derivative rules are run when it is made."""
+    return UnexpectedTracerError(
+        f"the program of {name} has a traced value as a constant: a function with a derivative rule (custom_jvp, "
+        "custom_vjp), or its rule, closes over it. A rule says how to differentiate by arguments: pass the value as "
+        "one of them"
+    )
+
+
+def has_tracers(closed: ClosedJaxpr) -> bool:
+    """Whether there are traced values among the constants of a jaxpr, or of those in it."""
+    inner = (x for e in closed.eqns for v in e.own_params.values() for x in (v if isinstance(v, tuple) else (v,)))
+    return any(isinstance(x, Tracer) for x in closed.consts) or any(
+        has_tracers(x) for x in inner if isinstance(x, ClosedJaxpr)
+    )
+
+
 before_compiling: list[Callable[[], None]] = []  # what may forbid it, by raising; see `compat.compiler`
 
 
@@ -394,11 +411,16 @@ def compile_logged(closed: ClosedJaxpr, name: str, donated: tuple, checked: bool
         ask()
     log.announce("Compiling jit(%s) for arguments of types %s", name, closed.in_avals, loud=context.log_compiles)
     if not has_compiler():
+        if has_tracers(closed):
+            raise closes_over_tracer(name)
         return Interpreted(closed)
     checks = failures.kinds_in_force() if checked else frozenset()
     start = time.perf_counter()
     with events.timed(events.COMPILE, fun_name=f"jit({name})"):
-        executable = programs.program(closed, name=name, donated=donated, checks=checks)
+        try:
+            executable = programs.program(closed, name=name, donated=donated, checks=checks)
+        except TracerArrayConversionError:
+            raise closes_over_tracer(name) from None
     log.announce("Compiled jit(%s) in %.3f s", name, time.perf_counter() - start, loud=context.log_compiles)
     return executable
 
