@@ -172,11 +172,17 @@ def test_threads_do_not_change_results(monkeypatch):
 # ---- linking -----------------------------------------------------------------------------------------------
 
 
+def forget(monkeypatch):
+    """Programs that are loaded are not found by those that are compiled from now on."""
+    for registry in ("_codes", "_by_name"):
+        monkeypatch.setattr(native, registry, type(native._codes)())
+
+
 @pytest.fixture
 def compiled(monkeypatch):
     """The plans of all programs that are compiled, without what was on disk or loaded before."""
     plans, plan = [], shared.plan
-    monkeypatch.setattr(native, "_codes", type(native._codes)())
+    forget(monkeypatch)
     monkeypatch.setenv("CATENA_CACHE", "0")
 
     def watched(*args, **kwargs):
@@ -188,7 +194,11 @@ def compiled(monkeypatch):
 
 
 def defined(plan) -> int:
-    return plan.text.count("define dso_local void @f")
+    return 0 if plan.kernels is None else plan.kernels.text.count("define dso_local void @f")
+
+
+def imported(plan) -> set:
+    return {function.key for function in plan.entry.imports}
 
 
 CASES = {
@@ -204,15 +214,36 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
-def test_a_second_batch_size_compiles_no_kernel_again(case, compiled):
+def test_a_second_batch_size_compiles_nothing_again(case, compiled):
     f, make = CASES[case]
     step = jax.jit(f)
     for n in (400, 450, 480):  # one number of levels of sums (see `plan.cascades`), on vectors of any width
         np.testing.assert_allclose(step(make(n)).shape, jax.eval_shape(f, make(n)).shape)
     first, *others = compiled
-    assert defined(first) > 0 and not first.imports
+    assert defined(first) > 0 and not first.codes
     for plan in others:
-        assert defined(plan) == 0 and plan.imports and plan.imports.items() <= first.exports.items()
+        assert defined(plan) == 0 and imported(plan) and imported(plan) <= set(first.kernels.exports.values())
+    assert others[0].entry.text == others[1].entry.text  # the first may be too little work for threads
+
+
+def test_programs_of_one_text_have_the_bits_of_programs_alone(monkeypatch):
+    monkeypatch.setenv("CATENA_CACHE", "0")
+
+    def scanned(x):
+        return jax.lax.scan(lambda c, y: (0.9 * c + jnp.tanh(y), c), jnp.zeros(x.shape[1]), x)
+
+    def chained(x):
+        return jnp.sort(softmax(x @ x.T), axis=0), jnp.cumsum(x), jnp.mean(x[::2] ** 2)
+
+    for f in (scanned, chained):
+        xs = [values((n, 24)) for n in range(30, 50)]
+        together = [jax.tree.leaves(step(x)) for step in [jax.jit(f)] for x in xs]
+        for x, got in zip(xs[::6], together[::6], strict=True):
+            with monkeypatch.context() as patch:
+                forget(patch)
+                alone = jax.tree.leaves(jax.jit(lambda x, f=f: f(x))(x))
+            for a, b in zip(got, alone, strict=True):
+                np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
 @pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
@@ -221,8 +252,8 @@ def test_code_lives_as_long_as_a_program_that_calls_it(compiled, young):
     first, second = (jax.jit(lambda x: jnp.cosh(x) + 2) for _ in range(2))
     want = np.asarray(first(x))
     second(y)
-    (key,) = compiled[1].imports.values()
-    assert key in compiled[0].exports.values() and native.known(key) is not None
+    (key,) = imported(compiled[1])
+    assert key in compiled[0].kernels.exports.values() and native.known(key) is not None
     compiled.clear()
     first.clear_cache()
     del first
@@ -254,7 +285,7 @@ def test_a_second_run_finds_on_disk_what_it_links(tmp_path, monkeypatch, young):
 
     def run():
         gc.collect()
-        monkeypatch.setattr(native, "_codes", type(native._codes)())
+        forget(monkeypatch)
         step = jax.jit(lambda x: jnp.arctan(x) + 2)
         return [np.asarray(step(jnp.full((n, 64), 0.5))) for n in (400, 500)]
 
@@ -266,15 +297,28 @@ def test_a_second_run_finds_on_disk_what_it_links(tmp_path, monkeypatch, young):
 
 
 @pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
-def test_a_program_on_disk_whose_kernels_are_elsewhere_is_written_anew(tmp_path, monkeypatch):
+def test_a_program_on_disk_brings_its_kernels_along(tmp_path, monkeypatch, young):
     monkeypatch.setenv("CATENA_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("CATENA_CACHE", "1")
-    step = jax.jit(lambda x: jnp.arcsinh(x) + 2)
-    x = jnp.full((500, 64), 0.5)
+    make = lambda: jax.jit(lambda x: jnp.arcsinh(x) + 2)
+    forget(monkeypatch)  # what other tests had is not on this disk
+    step, x = make(), jnp.full((500, 64), 0.5)
     want = [np.asarray(step(jnp.full((n, 64), 0.5))) for n in (400, 500)][1]
-    monkeypatch.setattr(native, "_codes", type(native._codes)())
-    again = jax.jit(lambda x: jnp.arcsinh(x) + 2)
-    np.testing.assert_array_equal(np.asarray(again(x)), want)
+    forget(monkeypatch)
+    monkeypatch.setattr(link, "compile_text", lambda *_: pytest.fail("compiled again"))
+    np.testing.assert_array_equal(np.asarray(make()(x)), want)
+
+
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_a_program_on_disk_whose_kernels_are_gone_is_written_anew(tmp_path, monkeypatch, young):
+    monkeypatch.setenv("CATENA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("CATENA_CACHE", "1")
+    make, x = lambda: jax.jit(lambda x: jnp.arccosh(x + 1) + 2), jnp.full((500, 64), 0.5)
+    want = np.asarray(make()(x))
+    for name in [code.unit.name for code in native._by_name.values() if code.unit.exports]:
+        (tmp_path / name).unlink(missing_ok=True)
+    forget(monkeypatch)
+    np.testing.assert_array_equal(np.asarray(make()(x)), want)
 
 
 @pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
@@ -291,4 +335,4 @@ def test_threads_compile_and_free_the_same_kernels_at_once(compiled, young):
 
     with ThreadPoolExecutor(4) as threads:
         assert sorted(threads.map(rounds, range(4))) == [0, 1, 2, 3]
-    assert any(plan.imports for plan in compiled)
+    assert any(plan.codes for plan in compiled)

@@ -64,10 +64,12 @@ NOT_ENTRIES = {
     "no parts": b'{"note": {}}',
     "no note": b'{"parts": {}}',
     "parts of another kind": b'{"note": {}, "parts": 3}',
-    "unknown parts": b'{"note": {}, "parts": {"code_name": "%s", "imports": {}, "surprise": 1}}' % (b"0" * 64),
-    "a name that is no name": b'{"note": {}, "parts": {"code_name": 5, "imports": {}}}',
-    "a name with a zero byte": b'{"note": {}, "parts": {"code_name": "a\\u0000", "imports": {}}}',
-    "imports of another kind": b'{"note": {}, "parts": {"code_name": "%s", "imports": 5}}' % (b"0" * 64),
+    "unknown parts": b'{"note": {}, "parts": {"code_name": "%s", "imports": {}, "units": [], "surprise": 1}}'
+    % (b"0" * 64),
+    "a name that is no name": b'{"note": {}, "parts": {"code_name": 5, "imports": {}, "units": []}}',
+    "a name with a zero byte": b'{"note": {}, "parts": {"code_name": "a\\u0000", "imports": {}, "units": []}}',
+    "imports of another kind": b'{"note": {}, "parts": {"code_name": "%s", "imports": 5, "units": []}}' % (b"0" * 64),
+    "units of another kind": b'{"note": {}, "parts": {"code_name": "%s", "imports": {}, "units": [7]}}' % (b"0" * 64),
 }
 
 

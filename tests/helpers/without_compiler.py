@@ -65,7 +65,7 @@ ROWS = [
      "test_an_interrupt_ends_a_loop_within_a_second[an outer sum]", "test_loops_in_other_threads_go_on"),
     (TEXTS, "compiler/test_interrupts.py", "test_a_short_loop_is_not_slowed_by_questions",
      "test_what_takes_seconds_asks_for_signals", "test_work_that_is_interruptible_gives_the_same"),
-    (TEXTS, "compiler/test_shared.py", "test_a_second_batch_size_compiles_no_kernel_again",
+    (TEXTS, "compiler/test_shared.py", "test_a_second_batch_size_compiles_nothing_again",
      "test_code_lives_as_long_as_a_program_that_calls_it", "test_programs_say_what_they_linked",
      "test_threads_compile_and_free_the_same_kernels_at_once"),
     (DISK, "compiler/test_shared.py", "test_a_second_run_finds_on_disk_what_it_links"),

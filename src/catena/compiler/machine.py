@@ -137,6 +137,10 @@ class Machine:
         """The bytes of the vectors whose lanes one instruction fills with any lanes of others; 0 if there is none."""
         return 64 if "avx512f" in self.features else 32 if "avx2" in self.features else 0
 
+    def masks(self, size: int) -> bool:
+        """Whether one instruction reads or writes some lanes of a vector, which are of so many bytes."""
+        return size in (4, 8) and not {"avx2", "avx512f"}.isdisjoint(self.features)
+
     def compresses(self, bits: int) -> bool:
         """Whether the processor packs chosen lanes of a vector of such integers together."""
         needed = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} | ({"avx512vbmi2"} if bits < 32 else set())

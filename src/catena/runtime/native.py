@@ -1,47 +1,73 @@
 """Native programs in memory: object code, what it is bound to, and how it is called.
 
-`entry(args, outs)` takes two Python tuples of ndarrays and reads their data pointers from the objects (see
-`layout`); it returns 0, or 1 + i when argument i is not C-contiguous and aligned, or -1 when a callback
-raised.
+`entry(args, outs, table)` takes two Python tuples of ndarrays, whose data pointers it reads from the objects (see
+`layout`), and has all that differs between programs of one text in the table (see `entries`). It returns 0, or 1 + i
+when argument i is not C-contiguous and aligned, or -1 when a callback raised.
 """
 
 from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from catena.core.lazy import llvm
 from catena.runtime.buffers import check_room
-from catena.runtime.kernels import Callback, ForeignCall, table_of
+from catena.runtime.entries import bound
+from catena.runtime.kernels import Callback, ForeignCall
 
-ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.py_object, ctypes.py_object)
 ROOM = 4 << 20  # bytes that loading takes besides: the engine, what is rounded to pages
 _FREE_STACKS = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_FREE_ARENA = ctypes.CFUNCTYPE(None)
+_FREE_ARENA = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class Function(NamedTuple):
+    """A function that programs share: its name, and what its machine code depends on."""
+
+    name: str
+    key: str
+
+
+class Unit(NamedTuple):
+    """What is known of object code: its name in caches, and keys of the functions that others may call."""
+
+    name: str
+    exports: Mapping[str, str]
+    imports: Sequence[Function]  # what it calls in other code
 
 
 class Code:
-    """Object code in this process: it stays there as long as this object, and so does the code that it calls.
+    """Object code in this process: it stays there as long as this object, and so does the code that it calls (`linked`,
+    in the order of its imports).
 
     What it calls in other code is declared to its engine alone: elsewhere a name may stand for another address.
     """
 
-    def __init__(self, code: bytes, machine, linked: Mapping[str, Code]):
+    def __init__(self, code: bytes, machine, linked: Sequence[Code] = (), unit: Unit | None = None):
         check_room(ROOM + 2 * len(code), "loading a compiled program")
-        binding, self._linked = llvm(), tuple(linked.values())
-        declared = binding.parse_assembly("\n".join(f'declare void @"{name}"()' for name in linked))
+        self.object_code, self.unit, self.linked = code, unit, tuple(linked)
+        self._addresses: dict[str, int] = {}
+        binding, imports = llvm(), [] if unit is None else [function.name for function in unit.imports]
+        declared = binding.parse_assembly("\n".join(f'declare void @"{name}"()' for name in imports))
         self._engine = binding.create_mcjit_compiler(declared, machine)
-        for name, other in linked.items():
+        for name, other in zip(imports, self.linked, strict=True):
             self._engine.add_global_mapping(declared.get_function(name), other.address(name))
         self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
+        if unit is not None:
+            _by_name.setdefault(unit.name, self)
+            for key in unit.exports.values():
+                _codes.setdefault(key, self)
 
     def address(self, name: str) -> int:
-        """Where a function begins."""
-        return self._engine.get_function_address(name)
+        """Where a function begins; 0 where there is none."""
+        found = self._addresses.get(name)
+        if found is None:
+            found = self._addresses[name] = self._engine.get_function_address(name)
+        return found
 
     def variable(self, name: str) -> int:
         """Where a global variable lies."""
@@ -49,12 +75,7 @@ class Code:
 
 
 _codes: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()  # by function: see `compiler.shared`
-
-
-def offer(exports: Mapping[str, str], code: Code) -> None:
-    """Lets other programs link functions of loaded code, given the key of each by its name."""
-    for key in exports.values():
-        _codes.setdefault(key, code)
+_by_name: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
 
 
 def known(key: str) -> Code | None:
@@ -62,46 +83,62 @@ def known(key: str) -> Code | None:
     return _codes.get(key)
 
 
-def resolved(imports: Mapping[str, str]) -> dict[str, Code] | None:
-    """Where functions are, by name, given their keys; None unless all are in this process."""
-    found = {name: known(key) for name, key in imports.items()}
-    return None if None in found.values() else found
+def loaded(name: str) -> Code | None:
+    """The loaded code of this name."""
+    return _by_name.get(name)
+
+
+def object_code(name: str) -> bytes | None:
+    """The object code of this name, where a program in this process has it."""
+    found = loaded(name)
+    return None if found is None else found.object_code
+
+
+def resolved(imports: Sequence[Function]) -> list[Code] | None:
+    """Where imported functions are; None unless all are in this process."""
+    found = [known(function.key) for function in imports]
+    return None if None in found else found
+
+
+def units(codes: Sequence[Code]) -> list[Unit]:
+    """What programs that call this code need, what that calls before it."""
+    found: dict[str, Unit] = {}
+    for code in codes:
+        found |= {unit.name: unit for unit in (*units(code.linked), code.unit)}
+    return list(found.values())
 
 
 class Native:
-    """Object code loaded into this process and bound to its constants and library functions.
-
-    `linked` says where functions are that it calls and other programs have.
+    """A program in memory: code, which may be other programs' too, and the table by which it finds all that is the
+    program's own: the arena that it keeps between calls, constants, library functions, numbers, and the functions that
+    it calls in other code.
     """
 
     def __init__(
         self,
-        code: bytes,
+        code: Code,
         constants: list[np.ndarray],
         externals: list,
-        machine,
+        numbers: Sequence[int] = (),
+        functions: Sequence[int] = (),
         stacks: bool = False,
-        linked: Mapping[str, Code] | None = None,
     ):
         self._keep = ([np.ascontiguousarray(c) for c in constants], externals)
-        self.code = Code(code, machine, linked or {})
-        self._bind("constants", [c.__array_interface__["data"][0] for c in self._keep[0]])
-        self._bind("externals", [x.address for x in externals])
+        self.code = code
+        places = [c.__array_interface__["data"][0] for c in self._keep[0]]
+        words = [0, *places, *(x.address for x in externals), *functions, *(n % (1 << 64) for n in numbers)]
+        table = (ctypes.c_uint64 * len(words))(*words)
         # Not `__del__`, which the collector of cycles may call after the code is gone.
-        if free_arena := self.code.address("free_arena"):
-            weakref.finalize(self, _run, self.code, _FREE_ARENA(free_arena)).atexit = False
-        self.entry = ENTRY_TYPE(self.code.address("entry"))
-        self.free_stacks = _FREE_STACKS(self.code.address("catena_stack_free_list")) if stacks else None
-
-    def _bind(self, table: str, pointers: list[int]) -> None:
-        if pointers:
-            table_of(len(pointers)).from_address(self.code.variable(table))[:] = pointers
+        if code.address("free_arena"):
+            weakref.finalize(self, _free_arena, code, table).atexit = False
+        self.entry = bound(code.address("entry"), table)
+        self.free_stacks = _FREE_STACKS(code.address("catena_stack_free_list")) if stacks else None
 
     @property
     def callbacks(self) -> list[Callback | ForeignCall]:
         return [x for x in self._keep[1] if isinstance(x, (Callback, ForeignCall))]
 
 
-def _run(code: Code, function) -> None:
-    """Calls a function of the code, which lives as long as this call is to be made."""
-    function()
+def _free_arena(code: Code, table) -> None:
+    """Frees what the arena's place in a table holds, by the code, which lives as long as this call is to be made."""
+    _FREE_ARENA(code.address("free_arena"))(ctypes.addressof(table))

@@ -19,7 +19,7 @@ def contract(w, step: Contract) -> None:
     p = step.plan
     a, b, c = (w.pointer(buffer) for buffer in (step.a, step.b, step.c))
     if step.rest is None:
-        rest = w.e.element(b, p.contraction.type.memory, p.panels * p.columns)
+        rest = w.e.element(b, p.contraction.type.memory, w.number(p.panels * p.columns))
     else:
         rest = w.pointer(step.rest)
     after = None
@@ -28,6 +28,9 @@ def contract(w, step: Contract) -> None:
         name = launches.row_function(w, step.after, list(step.operands), step.contract, in_place=step.in_place)
         after = name, own
     _Loops(w, p, step.tasks, after).write([a, b, rest, c])
+
+
+NUMBERS = 64  # in a task's table, or twice as many: how many it needs is nothing that the entry's text tells
 
 
 class _Loops:
@@ -45,6 +48,7 @@ class _Loops:
     def write(self, pointers: list[str]) -> None:
         extra = self.after[1] if self.after else []
         body, count = self._task(), self.tasks.count
+        self.numbers += [0] * (-len(self.numbers) % NUMBERS)
         parallel.through_pool(self.w, body, [*pointers, *extra], count, self.numbers, self.contraction.products // 8)
 
     def _number(self, value: int) -> str:
@@ -112,7 +116,7 @@ class _Loops:
         length = math.prod(x.extent for x in self.contraction.terms)
         for i, x in enumerate(reversed(self.contraction.batch)):
             last = i == len(self.contraction.batch) - 1
-            member, at = (None, member) if last else _divide(e, member, x.extent)
+            member, at = (None, member) if last else _divide(e, member, self._number(x.extent))
             a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
             b = self._moved(b, at, x.b * length * p.panels * p.columns if p.packed else x.b)
             rest = self._moved(rest, at, x.b * length * p.rest if p.packed else x.b)
@@ -150,7 +154,7 @@ class _Loops:
             self._rows(a, b, self._moved(c, j, p.columns), length, adds, p.columns, *rows)
             e.end_loop(opened)
         if p.rest:
-            c = e.element(c, self.type.memory, p.panels * p.columns)
+            c = e.element(c, self.type.memory, self._number(p.panels * p.columns))
             beyond = functools.partial(self._rows, a, rest, c, length, adds, p.rest, *rows)
             beyond() if last is None else self._if(last, beyond)
 
@@ -160,16 +164,16 @@ class _Loops:
         u, opened = e.begin_loop(low, high)
         if self.plan.strips:
             for i, x in enumerate(reversed(self.plan.strips)):
-                u, at = (u, u) if i == len(self.plan.strips) - 1 else _divide(e, u, x.extent)
+                u, at = (u, u) if i == len(self.plan.strips) - 1 else _divide(e, u, self._number(x.extent))
                 a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
             if self.plan.down:
-                t, tiles_opened = e.begin_loop(0, self.plan.down)
+                t, tiles_opened = e.begin_loop(0, self._number(self.plan.down))
                 self._call(self._moved(a, t, p.rows * self.plan.row.a), b, self._moved(c, t, p.rows * self.plan.row.c),
                            length, adds, p.rows, columns)  # fmt: skip
                 e.end_loop(tiles_opened)
             if self.plan.left:
                 a, c = (
-                    e.element(x, self.type.memory, self.plan.down * p.rows * by)
+                    e.element(x, self.type.memory, self._number(self.plan.down * p.rows * by))
                     for x, by in ((a, self.plan.row.a), (c, self.plan.row.c))
                 )
                 self._call(a, b, c, length, adds, self.plan.left, columns)
@@ -185,10 +189,14 @@ class _Loops:
 
     def _call(self, a, b, c, length, adds, rows: int, columns: int) -> None:
         *outer, inner = (tiles.Term(x.extent, x.a, self._b(x.b, columns)) for x in self.plan.inside)
-        tile = tiles.Tile(self.type, self.plan.width, rows, columns, tuple(outer), self.plan.outside is not None)
-        name = self.w.function(tiles.text(tile))
-        strides = f"i64 {self.plan.row.a}, i64 {inner.a}, i64 {inner.b}, i64 {self.plan.row.c}"
-        self.e.do(f"call void @{name}(ptr {a}, ptr {b}, ptr {c}, i64 {length}, {strides}, i1 {adds})")
+        vectors = -(-columns // self.plan.width)
+        last = columns - (vectors - 1) * self.plan.width
+        told = last if last == self.plan.width or not self.w.machine.masks(self.type.bytes) else tiles.ARGUMENT
+        adding = self.plan.outside is not None
+        tile = tiles.Tile(self.type, self.plan.width, rows, vectors, told, tuple(outer), adding)
+        name, numbers = self.w.function(tiles.text(tile)), (self.plan.row.a, inner.a, inner.b, self.plan.row.c, last)
+        given = ", ".join(f"i64 {self._number(n)}" for n in numbers)
+        self.e.do(f"call void @{name}(ptr {a}, ptr {b}, ptr {c}, i64 {length}, {given}, i1 {adds})")
 
     def _if(self, condition: str, then, otherwise=None) -> None:
         e = self.e
@@ -204,7 +212,7 @@ class _Loops:
     def _moved(self, pointer: str, steps: str, by: int) -> str:
         if not by:
             return pointer
-        offset = self.e.op(f"mul nsw i64 {steps}, {by}") if by != 1 else steps
+        offset = self.e.op(f"mul nsw i64 {steps}, {self._number(by)}") if by != 1 else steps
         return self.e.element(pointer, self.type.memory, offset)
 
 

@@ -39,12 +39,13 @@ def scan(w, step: Scan) -> None:
     moving = [*step.slices, *step.made]
     _here(w, [*step.inputs, *step.carries, *(s.base for s in moving)])
     counter, turns = LoopCounter(w), Turns(w, step.body.turns)
-    k, opened = e.begin_loop(0, step.length)
+    last = w.number(step.length - 1) if step.reverse else None
+    k, opened = e.begin_loop(0, w.number(step.length))
     turns.begin()
-    at = e.op(f"sub i64 {step.length - 1}, {k}") if step.reverse else k
+    at = e.op(f"sub i64 {last}, {k}") if step.reverse else k
     counter.set(at)
     for s in moving:
-        by = e.op(f"mul nsw i64 {at}, {s.bytes}")
+        by = e.op(f"mul nsw i64 {at}, {w.number(s.bytes)}")
         w.place(s, e.op(f"getelementptr i8, ptr {w.pointer(s.base)}, i64 {by}"))
     w.loops += 1
     calls = w.checks.calls

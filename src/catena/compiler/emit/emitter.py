@@ -59,7 +59,7 @@ class Emitter:
 
     # ---- loops ---------------------------------------------------------------------------------------------
 
-    def begin_loop(self, start, stop, step: int = 1) -> tuple:
+    def begin_loop(self, start, stop, step: int | str = 1) -> tuple:
         """Opens a loop that runs at least once; returns its variable and what `end_loop` needs."""
         head, before = self.label(), self.block
         self.jump(head)

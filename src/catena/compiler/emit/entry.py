@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from catena.compiler.emit import checks, stack_steps
-from catena.compiler.emit.module import Module
+from catena.compiler.emit.module import NUMBERS, Module
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.plan.program import Program
 from catena.runtime import kernels
 from catena.runtime.layout import DATA, FLAGS, READY, TUPLE_ITEMS
 from catena.runtime.status import OUT_OF_MEMORY
 
-STACK_ARENA = 32 * 1024
+STACK_ARENA, LEAST_ARENA = 32 * 1024, 4 * 1024
 HUGE_PAGES = 14  # advice for `madvise`, on Linux
 LONG = 200  # lines
 
@@ -36,12 +36,12 @@ def write_program(w: ProgramWriter, program: Program, returns_stacks: bool = Fal
     w.block(program.body)
     checks.stop_if_failed(w)
     body = e.lines[before:]
-    prologue, epilogue = _arena(program, start)
+    prologue, epilogue = _arena(w, program, start)
     save, restore = _one_blas_thread(w)
     make_stacks, drop_stacks = stack_steps.frame_lines(w, stacks_at)
     w.helpers.update(ARENA_CALLS)
     lines = [
-        f"define i64 @entry(ptr %args, ptr %outs){_effort(w, body)} {{",
+        f"define i64 @entry(ptr %args, ptr %outs, ptr %table){_effort(w, body)} {{",
         "entry:",
         "  %status = alloca i64",
         "  store i64 0, ptr %status",
@@ -62,7 +62,7 @@ def write_program(w: ProgramWriter, program: Program, returns_stacks: bool = Fal
         "  ret i64 %result",
         "}",
     ]
-    return w.finish(_GLOBALS + (FREE_ARENA if epilogue else "") + "\n".join(lines), program)
+    return w.finish((FREE_ARENA if epilogue else "") + "\n".join(lines), program)
 
 
 ARENA_CALLS = {
@@ -70,11 +70,9 @@ ARENA_CALLS = {
     "free": "declare void @free(ptr)",
     "madvise": "declare i32 @madvise(ptr, i64, i32)",
 }
-_GLOBALS = """@arena_cache = global ptr null, align 8
-"""
 FREE_ARENA = """
-define void @free_arena() {
-  %kept = atomicrmw xchg ptr @arena_cache, ptr null acq_rel
+define void @free_arena(ptr %table) {
+  %kept = atomicrmw xchg ptr %table, ptr null acq_rel
   call void @free(ptr %kept)
   ret void
 }
@@ -92,7 +90,8 @@ def _effort(w: ProgramWriter, body: list[str]) -> str:
     are functions of their own and keep their optimisation.
     """
     vectors = any(aborting in line for line in body for aborting in ABORTING)
-    plain = not w.loops and (len(body) > LONG or not w.loops_here) and not vectors
+    lines = len(body) - sum(" = load i64, ptr %t" in line or f"ptr {NUMBERS}" in line for line in body)
+    plain = not w.loops and (lines > LONG or not w.loops_here) and not vectors
     return " optnone noinline" if plain else ""
 
 
@@ -168,23 +167,26 @@ done:
 """
 
 
-def _arena(program: Program, start: str) -> tuple[list[str], list[str]]:
+def _arena(w: ProgramWriter, program: Program, start: str) -> tuple[list[str], list[str]]:
     """Where temporaries live: the stack, or memory kept between calls (a concurrent call allocates its own)."""
     size = program.arena_bytes
     if not size:
         return [], []
     if size <= STACK_ARENA:
+        size = 1 << (max(size, LEAST_ARENA) - 1).bit_length()  # of few sizes, which the text tells
         return [f"  %arena = alloca [{size} x i8], align 64"], []
     size = -(-size // 4096) * 4096
     align = 4096 if size < 4 << 20 else 2 << 20
     size = -(-size // align) * align
-    advice = [f"  %advice = call i32 @madvise(ptr %fresh, i64 {size}, i32 {HUGE_PAGES})"]
+    advice = [f"  %advice = call i32 @madvise(ptr %fresh, i64 %arena_size, i32 {HUGE_PAGES})"]
     prologue = [
-        "  %kept = atomicrmw xchg ptr @arena_cache, ptr null acq_rel",
+        f"  %arena_size_at = getelementptr i64, ptr {NUMBERS}, i64 {w.texts.numbers([size])}",
+        "  %arena_size = load i64, ptr %arena_size_at, align 8",
+        "  %kept = atomicrmw xchg ptr %table, ptr null acq_rel",
         "  %none = icmp eq ptr %kept, null",
         "  br i1 %none, label %grow, label %ready",
         "grow:",
-        f"  %fresh = call ptr @aligned_alloc(i64 {align}, i64 {size})",
+        f"  %fresh = call ptr @aligned_alloc(i64 {align}, i64 %arena_size)",
         "  %short = icmp eq ptr %fresh, null",
         "  br i1 %short, label %refuse, label %advise",
         "refuse:",
@@ -196,7 +198,7 @@ def _arena(program: Program, start: str) -> tuple[list[str], list[str]]:
         f"  %arena = phi ptr [ %kept, %{start} ], [ %fresh, %advise ]",
     ]
     epilogue = [
-        "  %other = atomicrmw xchg ptr @arena_cache, ptr %arena acq_rel",
+        "  %other = atomicrmw xchg ptr %table, ptr %arena acq_rel",
         "  call void @free(ptr %other)",
     ]
     return prologue, epilogue

@@ -72,7 +72,7 @@ def end_of_iteration(w, cost: int, trips: int | None) -> None:
         return
     e = w.e
     fuel = _fuel(w)
-    left = e.op(f"sub i64 {e.op(f'load i64, ptr {fuel}')}, {cost}")
+    left = e.op(f"sub i64 {e.op(f'load i64, ptr {fuel}')}, {w.number(cost)}")
     e.do(f"store i64 {left}, ptr {fuel}")
     ask, go = e.label(), e.label()
     e.branch(e.op(f"icmp slt i64 {left}, 0"), ask, go)

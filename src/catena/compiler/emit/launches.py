@@ -39,7 +39,8 @@ def launch(w, step: Launch) -> None:
         parallel.call(w, name, list(pointers.values()), numbers, step.cut, step.chunk, step.units, each, ask)
         return
     given = [*pointers.values(), *([ask] if ask else [])]
-    w.e.do(f"call void @{name}({', '.join([*(f'ptr {p}' for p in given), *(f'i64 {n}' for n in numbers)])})")
+    words = [*(f"ptr {p}" for p in given), *(f"i64 {w.number(n)}" for n in numbers)]
+    w.e.do(f"call void @{name}({', '.join(words)})")
     if ask:
         interrupts.stop_if_asked(w, ask)
     bounds.stop_if_violated(w)

@@ -18,6 +18,7 @@ def write_loop(w: ProgramWriter, program: Program, operands: list[Value]) -> Mod
     """The module with the function ``loop`` for a program over a block of elements, given the values that are its
     arguments and results; None where it needs more than memory on the stack: tables, routines, large temporaries.
     """
+    w.tells = True  # of one size
     w.sites = None  # no checks of bounds: blocks are as long as the nests that run over them
     e, inputs, block = w.e, len(program.inputs), operands[-1].size
     sizes = [v.dtype.itemsize for v in operands]

@@ -1,18 +1,22 @@
-"""A program as one LLVM module: globals, functions, the entry; functions that are linked are left out of its text.
+"""A program as LLVM modules: all of it as one, or its entry and its functions each by themselves.
 
-Functions are named by their text, so equal ones are one, in all programs.
+Functions are named by their text, so equal ones are one, in all programs. An entry reads its sizes from a table, and a
+module of its own calls functions by the order in which they appear: so entries that differ in these alone are one text.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
+NUMBERS = "%numbers"  # where an entry has its program's sizes: extents, places in its memory, chunks
 NOT_INLINED = "nounwind noinline {"  # ends the head of a function that stays one, for other programs to call
 
 
@@ -21,10 +25,12 @@ class Module:
     """What the linker needs."""
 
     head: str  # globals
+    literals: dict[str, str]  # constants in memory, by name
     functions: dict[str, str]  # parameters and bodies by name, callees before callers
     entry: str
     constants: list[np.ndarray]
     externals: list  # addresses or callables, bound at load in this order
+    numbers: list[int]
     helpers: dict
     arena_bytes: int
     flops: int = 0
@@ -32,39 +38,93 @@ class Module:
     interruptible: bool = False
     sites: list[str] = field(default_factory=list)  # of bounds checks, in checked mode
 
-    def text(self, linked: Collection[str] = ()) -> str:
-        """LLVM IR, but for the helpers that it calls; functions that are `linked` are only declared."""
-        needed, once = self.needed(linked), self._called_once(linked)
-        parts = [self.head]
-        for name in needed:
-            body = self.functions[name]
-            if name in linked:
-                parts.append(f"declare void @{name}{_NAME.sub('', body[: body.index(')') + 1])}")
-            elif name in once:
-                parts.append(f"define internal void @{name}{_always_inline(body)}")
-            else:
-                parts.append(f"define dso_local void @{name}{body}")
-        return "\n".join([*parts, self.entry])
+    def text(self) -> str:
+        """LLVM IR of the whole program, but for the helpers that it calls, with a comment that says its numbers."""
+        names = self.needed()
+        said = f"; {NUMBERS}: {', '.join(map(str, self.numbers))}"
+        parts = [*self.literals.values(), *self._defined(names, self.exported(names)), said, _with_table(self, ())]
+        return "\n".join([self.head, *parts])
 
-    def exported(self, linked: Collection[str] = ()) -> list[str]:
-        """The functions that the text defines as such, not as parts of others."""
-        once = self._called_once(linked)
-        return [name for name in self.needed(linked) if name not in linked and name not in once]
+    def of_functions(self, names: Collection[str], exported: Collection[str]) -> str:
+        """LLVM IR of some of the functions, for all programs; others that they call are declared."""
+        texts = [self.functions[name] for name in names]
+        parts = [*self._declared(texts, names), *self._defined(names, exported)]
+        return "\n".join([*_literals_in(self, parts), *parts])
 
-    def needed(self, linked: Collection[str]) -> list[str]:
-        """The functions that the entry reaches, callees first; what only linked ones call is not needed."""
+    def of_entry(self, own: Collection[str]) -> tuple[str, list[str]]:
+        """LLVM IR of the entry and the functions of its `own`, which call no others; and those that it calls otherwise,
+        whose addresses it has in its table, in this order.
+        """
+        called = [] if own else list(dict.fromkeys(calls(self.entry)))
+        parts = [*self._defined(own, self.exported(own)), _with_table(self, called)]
+        return "\n".join([self.head, *_literals_in(self, parts), *parts]), called
+
+    def exported(self, names: Collection[str]) -> list[str]:
+        """The functions that a module of these defines as such. Those with one caller, which runs chunks, are parts of
+        it: they cost LLVM half as much.
+        """
+        if not names:
+            return []
+        count = Counter(called for name in self.needed() for called in facts(self.functions[name]).calls)
+        count.update(calls(self.entry))
+        inner = {called for name in names for called in facts(self.functions[name]).calls}
+        return [n for n in names if n not in inner or count[n] != 1 or NOT_INLINED in self.functions[n]]
+
+    def needed(self) -> list[str]:
+        """The functions that the entry reaches, callees first."""
         needed = set(calls(self.entry))
         for name, body in reversed(self.functions.items()):
-            if name in needed and name not in linked:
-                needed.update(calls(body))
+            if name in needed:
+                needed.update(facts(body).calls)
         return [name for name in self.functions if name in needed]
 
-    def _called_once(self, linked: Collection[str]) -> set[str]:
-        """Functions with one caller, which runs chunks: as parts of it, they cost LLVM half as much."""
-        needed = [name for name in self.needed(linked) if name not in linked]
-        inner = [called for name in needed for called in calls(self.functions[name])]
-        count = Counter([*inner, *calls(self.entry)])
-        return {n for n in inner if count[n] == 1 and n not in linked and NOT_INLINED not in self.functions[n]}
+    @property
+    def size(self) -> int:
+        """Characters of its text, about."""
+        return len(self.entry) + sum(map(len, self.functions.values()))
+
+    def math_calls(self) -> Counter:
+        """How often functions of mathematics are called, by their symbols."""
+        count = Counter(MATH_CALL.findall(self.entry))
+        for name in self.needed():
+            count.update(facts(self.functions[name]).math)
+        return count
+
+    def _declared(self, texts: Iterable[str], defined: Collection[str]) -> list[str]:
+        """Declarations of what texts call beside the functions that are defined."""
+        others = dict.fromkeys(called for text in texts for called in calls(text) if called not in defined)
+        heads = ((name, self.functions[name].partition(")")[0]) for name in others)
+        return [f"declare void @{name}{_NAME.sub('', head)})" for name, head in heads]
+
+    def _defined(self, names: Collection[str], exported: Collection[str]) -> list[str]:
+        return [
+            f"define dso_local void @{name}{self.functions[name]}"
+            if name in exported
+            else f"define internal void @{name}{_always_inline(self.functions[name])}"
+            for name in names
+        ]
+
+
+def _with_table(module: Module, called: Sequence[str]) -> str:
+    """The entry, with what it finds in its table: the arena that it keeps between calls, constants, externals,
+    functions that it does not call by their names, numbers. Loops have none of it.
+    """
+    if "ptr %table)" not in module.entry:
+        return module.entry
+    functions = 1 + len(module.constants) + len(module.externals)
+    places = {"constants": 1, "externals": 1 + len(module.constants), "numbers": functions + len(called)}
+    lines = [f"  %{name} = getelementptr i64, ptr %table, i64 {at}" for name, at in places.items()]
+    for i in range(len(called)):
+        at = f"  %k{i}_at = getelementptr ptr, ptr %table, i64 {functions + i}"
+        lines += [at, f"  %k{i} = load ptr, ptr %k{i}_at, align 8"]
+    names = {name: f"%k{i}" for i, name in enumerate(called)}
+    text = _FUNCTION.sub(lambda m: names.get(m[1], m[0]), module.entry)
+    return text.replace("entry:\n", "\n".join(["entry:", *lines, ""]), 1)
+
+
+def _literals_in(module: Module, texts: Iterable[str]) -> list[str]:
+    used = {name for text in texts for name in _LITERAL.findall(text)}
+    return [line for name, line in module.literals.items() if name in used]
 
 
 class Texts:
@@ -77,6 +137,7 @@ class Texts:
         self._constants: list[np.ndarray] = []
         self._constant_at: dict[int, int] = {}
         self._externals: list = []
+        self._numbers: list[int] = []
         self._literals: dict[str, str] = {}  # constants in memory, for routines that want addresses
 
     def constant(self, array: np.ndarray) -> tuple[int, bool]:
@@ -98,28 +159,29 @@ class Texts:
         self._literals[f"@{name}"] = f"@{name} = private unnamed_addr constant {value}"
         return f"@{name}"
 
+    def numbers(self, values: Sequence[int]) -> int:
+        """Where in the table these numbers begin."""
+        self._numbers += values
+        return len(self._numbers) - len(values)
+
     def function(self, body: str) -> str:
         return self.functions.setdefault(body, f"f{digest(body)}")
 
     @property
     def is_plain(self) -> bool:
         """Whether nothing is bound at load."""
-        return not self._constants and not self._externals
+        return not self._constants and not self._externals and not self._numbers
 
     def module(self, entry: str, globals_: list[str], program, interruptible: bool, sites: list[str]) -> Module:
-        head = [
-            f"@constants = global [{max(len(self._constants), 1)} x ptr] zeroinitializer, align 16",
-            f"@externals = global [{max(len(self._externals), 1)} x ptr] zeroinitializer, align 16",
-            *self._literals.values(),
-            *globals_,
-        ]
         functions = {name: body for body, name in self.functions.items()}
         return Module(
-            head="\n".join(head),
+            head="\n".join(globals_),
+            literals=self._literals,
             functions=functions,
             entry=entry,
             constants=self._constants,
             externals=self._externals,
+            numbers=self._numbers,
             helpers=self.helpers,
             arena_bytes=program.arena_bytes,
             flops=program.flops,
@@ -130,6 +192,9 @@ class Texts:
 
 
 _FUNCTION = re.compile(r"@(f[0-9a-f]{24})\b")  # see `digest`
+_LITERAL = re.compile(r"@k\.[\w.-]+")  # see `ProgramWriter.literal`
+MATH_CALL = re.compile(r"call [^@]*(@catena\.[\w.]+)\(")
+_BOUND = re.compile(r"@violation\b")  # which each program has for itself
 _NAME = re.compile(r" %\w+")
 
 
@@ -138,9 +203,23 @@ def calls(text: str) -> list[str]:
     return _FUNCTION.findall(text)
 
 
+class Facts(NamedTuple):
+    """What a function's text says of it."""
+
+    calls: list[str]  # functions of the module, as often as it calls them
+    math: Counter  # functions of mathematics, likewise
+    bound: bool  # whether it hangs on what differs between programs
+
+
+@functools.lru_cache(maxsize=1024)
+def facts(body: str) -> Facts:
+    return Facts(calls(body), Counter(MATH_CALL.findall(body)), _BOUND.search(body) is not None)
+
+
 def _always_inline(body: str) -> str:
     return body.replace(") nounwind {", ") alwaysinline nounwind {", 1)
 
 
+@functools.lru_cache(maxsize=1024)
 def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -87,12 +87,12 @@ def through_pool(
     if groups < 2:
         _run(w, chunk, _table(w, pointers), chunks, ask)
     else:
-        each, first = -(-chunks // groups), e.slot("i64", 8)
+        first, each, count = e.slot("i64", 8), w.number(-(-chunks // groups)), w.number(chunks)
         table, chunk = _table(w, [*pointers, first]), w.function(_later(chunk, len(pointers)))
         w.loops_here += 1
-        start, opened = e.begin_loop(0, chunks, each)
+        start, opened = e.begin_loop(0, count, each)
         e.do(f"store i64 {start}, ptr {first}")
-        left = e.op(f"sub i64 {chunks}, {start}")
+        left = e.op(f"sub i64 {count}, {start}")
         _run(w, chunk, table, e.op(f"call i64 @llvm.smin.i64(i64 {each}, i64 {left})"), ask)
         interrupts.end_of_iteration(w, units // groups, None)
         e.end_loop(opened)
@@ -108,12 +108,12 @@ def _table(w, pointers: list[str]) -> str:
 
 def _run(w, chunk: str, table: str, chunks: int | str, ask: str | None) -> None:
     """Runs so many chunks, by the pool if there is one and they are not one."""
-    e = w.e
+    e, count = w.e, w.number(chunks) if isinstance(chunks, int) and chunks != 1 else chunks
     if w.pool is not None and chunks != 1:
-        e.do(f"call void {w.external(w.pool)}(ptr @{chunk}, ptr {table}, i64 {chunks}, ptr {ask or 'null'})")
+        e.do(f"call void {w.external(w.pool)}(ptr @{chunk}, ptr {table}, i64 {count}, ptr {ask or 'null'})")
     else:
         w.loops_here += chunks != 1
-        k, opened = e.begin_loop(0, chunks)
+        k, opened = e.begin_loop(0, count)
         e.do(f"call void @{chunk}(ptr {table}, i64 {k})")
         e.end_loop(opened)
     if ask is not None:

@@ -31,7 +31,7 @@ from catena.compiler.emit import (
 from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.marks import Marks
-from catena.compiler.emit.module import Module, Texts
+from catena.compiler.emit.module import NUMBERS, Module, Texts
 from catena.compiler.graph.graph import Value
 from catena.compiler.machine import Machine
 from catena.compiler.plan import program as steps
@@ -54,6 +54,7 @@ class ProgramWriter:
         self.values: list[Value] = []  # of the block that is being written
         self.asks: dict[str, str] = {}  # slots by which it asks whether somebody pressed Ctrl-C (see `interrupts`)
         self.checks = checks.State()
+        self.tells = False  # whether its numbers are in the text itself
         self.loops = 0  # loops written so far
         self.loops_here = 0  # nests, and loops over chunks, written where they run, not as functions
         self.uses: set[str] = set()  # "blas", "stacks": what the entry makes ready
@@ -87,7 +88,7 @@ class ProgramWriter:
         if buffer.kind == SLOT:
             return self.e.slot(f"[{max(buffer.bytes, 1)} x i8]", 16)
         if buffer.kind == ARENA:
-            return self.e.op(f"getelementptr i8, ptr %arena, i64 {buffer.place}")
+            return self.e.op(f"getelementptr i8, ptr %arena, i64 {self.number(buffer.place)}")
         if buffer.kind == CONSTANT:
             return self.constant(buffer.array)
         if buffer.kind == NULL:
@@ -103,7 +104,8 @@ class ProgramWriter:
             x = self.e.op(f"load <{size // 4} x i32>, ptr {source}, align 1")
             self.e.do(f"store <{size // 4} x i32> {x}, ptr {dest}, align 1")
         else:
-            self.e.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {dest}, ptr {source}, i64 {size}, i1 false)")
+            count = self.number(size)
+            self.e.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {dest}, ptr {source}, i64 {count}, i1 false)")
 
     # ---- what the module holds -----------------------------------------------------------------------------
 
@@ -116,24 +118,33 @@ class ProgramWriter:
         """The address of a constant array, bound at load."""
         number, is_new = self.texts.constant(array)
         if is_new:
-            self.e.slots.append(
-                f"  %c{number} = load ptr, ptr getelementptr (ptr, ptr @constants, i64 {number}), align 8"
-            )
+            self.e.slots += [
+                f"  %c{number}_at = getelementptr ptr, ptr %constants, i64 {number}",
+                f"  %c{number} = load ptr, ptr %c{number}_at, align 8",
+            ]
         return f"%c{number}"
 
     def external(self, target) -> str:
         """The address of a library function or callback, bound at load."""
         number = self.texts.external(target)
-        return self.e.op(f"load ptr, ptr getelementptr (ptr, ptr @externals, i64 {number}), align 8")
+        return self.e.op(f"load ptr, ptr {self.e.element('%externals', 'ptr', number)}, align 8")
 
     def literal(self, type_: str, value: int) -> str:
         """The address of an integer constant."""
         return self.texts.literal(f"k.{type_}.{value}", f"{type_} {value}")
 
+    def number(self, value: int) -> str:
+        """A number that the text of the entry does not tell: it is read from the program's table, bound at load."""
+        if self.tells:
+            return str(value)
+        return self.e.op(f"load i64, ptr {self.numbers([value])}, align 8") if value else "0"
+
     def numbers(self, values: Sequence[int]) -> str:
-        """The address of a table of integers."""
-        listed = ", ".join(f"i64 {n}" for n in values)
-        return self.texts.literal(f"n.{'.'.join(map(str, values))}", f"[{len(values)} x i64] [{listed}]")
+        """The address of some of the program's numbers, side by side."""
+        if self.tells:
+            listed = ", ".join(f"i64 {n}" for n in values)
+            return self.texts.literal(f"k.{'.'.join(map(str, values))}", f"[{len(values)} x i64] [{listed}]")
+        return self.e.element(NUMBERS, "i64", self.texts.numbers(values))
 
     def function(self, body: str) -> str:
         """The name of the function with this text (parameters and body): equal ones are one, in all programs."""

@@ -3,8 +3,8 @@
 A tile is a few rows by a few vectors of columns. For each term (one k) it loads the vectors of B's row, and each
 element of A's column once, broadcast, and multiplies and adds them all. A is read through a stride between rows
 and one for each term axis, B's columns lie side by side; so packed panels, matrices where they lie and the
-windows of convolutions are all read by the same function. Strides of the innermost loop are arguments: products
-of different sizes share one function.
+windows of convolutions are all read by the same function. Strides of the innermost loop are arguments, and so are the
+columns in a vector that is not full: products of different sizes share one function.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ class Tile(NamedTuple):
     type: Type
     width: int  # lanes of a vector
     rows: int
-    columns: int
+    vectors: int
+    last: int  # lanes of the last vector that are columns; `ARGUMENT` where an argument tells it
     outer: tuple[Term, ...]  # term axes around the innermost one, outermost first
     adds: bool  # whether the tile may be added to what is in C
 
-    @property
-    def vectors(self) -> int:
-        return -(-self.columns // self.width)
 
-
+ARGUMENT = 0
 PARAMETERS = ("ptr readonly %a, ptr readonly %b, ptr %c, i64 %k, i64 %step, i64 %by_a, i64 %by_b, i64 %across, "
-              "i1 %adds")  # fmt: skip
+              "i64 %lanes, i1 %adds")  # fmt: skip
 
 
 @lru_cache(maxsize=256)
 def text(tile: Tile) -> str:
     """Parameters and body of a tile: rows lie `step` elements apart in A and `across` in C, the innermost term
-    axis has `k` steps of `by_a` and `by_b` elements, and the sums are added to C where they may be and `adds` is
-    true.
+    axis has `k` steps of `by_a` and `by_b` elements, so many `lanes` of the last vector are columns, and the sums are
+    added to C where they may be and `adds` is true.
     """
     e = Emitter()
     v = vector(tile.type.register, tile.width)
+    if tile.last == ARGUMENT:
+        _note_lanes(e, tile)
     rows = ["%a"]
     for _ in range(1, tile.rows):
         rows.append(e.element(rows[-1], tile.type.memory, "%step"))
@@ -106,7 +106,8 @@ def _step(e: Emitter, tile: Tile, rows: list[str], at: str, b: str, sums: list[s
     """One term: the sums with the products of a column of A and a row of B."""
     t, out = tile.type, []
     ys = [
-        e.load(t, e.element(b, t.memory, j * tile.width), tile.width, mask=_mask(tile, j)) for j in range(tile.vectors)
+        e.load(t, e.element(b, t.memory, j * tile.width), tile.width, mask=_mask(e, tile, j))
+        for j in range(tile.vectors)
     ]
     for i, row in enumerate(rows):
         x = e.splat(e.load(t, e.element(row, t.memory, at), 1), t.register, tile.width)
@@ -122,19 +123,31 @@ def _multiply_add(e: Emitter, t: Type, v: str, x: str, y: str, total: str, width
     return e.op(f"add {v} {total}, {e.op(f'mul {v} {x}, {y}')}")
 
 
-def _mask(tile: Tile, j: int) -> str | None:
+def _note_lanes(e: Emitter, tile: Tile) -> None:
+    """Which lanes of the last vector are columns, as integers that are as wide as the data: processors without masks
+    of their own would widen single bits again in each iteration.
+    """
+    t = f"i{8 * tile.type.bytes}"
+    v, order = vector(t, tile.width), ", ".join(f"{t} {k}" for k in range(tile.width))
+    count = "%lanes" if t == "i64" else e.op(f"trunc i64 %lanes to {t}")
+    some = e.op(f"icmp ult {v} <{order}>, {e.splat(count, t, tile.width)}")
+    e.lines.append(f"  %columns = sext {vector('i1', tile.width)} {some} to {v}")
+
+
+def _mask(e: Emitter, tile: Tile, j: int) -> str | None:
     """The lanes of vector `j` that are columns; None for all."""
-    left = tile.columns - j * tile.width
-    if left >= tile.width:
+    if tile.last == tile.width or j < tile.vectors - 1:
         return None
-    return f"<{', '.join('i1 true' if k < left else 'i1 false' for k in range(tile.width))}>"
+    if tile.last != ARGUMENT:
+        return f"<{', '.join('i1 true' if k < tile.last else 'i1 false' for k in range(tile.width))}>"
+    return e.op(f"icmp slt {vector(f'i{8 * tile.type.bytes}', tile.width)} %columns, zeroinitializer")
 
 
 def _store(e: Emitter, tile: Tile, sums: list[str], v: str, adds: bool) -> None:
     t, c = tile.type, "%c"
     for i in range(tile.rows):
         for j in range(tile.vectors):
-            at, mask = e.element(c, t.memory, j * tile.width), _mask(tile, j)
+            at, mask = e.element(c, t.memory, j * tile.width), _mask(e, tile, j)
             x = sums[i * tile.vectors + j]
             if adds:
                 old = e.load(t, at, tile.width, mask=mask)

@@ -25,7 +25,7 @@ from catena.core import failures
 from catena.core.context import context
 from catena.core.errors import CompileError
 from catena.core.stack import is_stack
-from catena.runtime.native import Code
+from catena.runtime.native import Code, Unit, units
 
 
 def compile_jaxpr(closed_jaxpr, *, name: str = "main", donated=(), checks: frozenset = frozenset()) -> Executable:
@@ -113,20 +113,21 @@ def compile_region(
     if clocks is not None and clock is not None:
         clocks.append(clock)
     module = write_program(writer, program, returns_stacks)
-    text = link.with_helpers(module.text(), module.helpers)
-    level = link.code_level(text)
-    division = shared.plan(module, text, level, alone=bool(dump))
+    text = lambda: link.with_helpers(module.text(), module.helpers)
+    level = link.code_level(module.size)
+    division = shared.plan(module, level)
     times.mark("emit")
-    code_name = link.object_name(division.text, level)
     if dump:
-        code, optimised = link.compile_text(text, times, level)
-        stages |= {"nests": _shown_nests(program), "ll": text, "opt.ll": str(optimised)}
-        _dump(Path(dump), name, {"graph": str(region), **stages, "s": link.assembly(text, level)})
-    else:
-        code = link.object_code(code_name, division.text, times, level)
+        optimised = link.compile_text(text(), times, level)[1]
+        stages |= {"nests": _shown_nests(program), "ll": text(), "opt.ll": str(optimised)}
+        _dump(Path(dump), name, {"graph": str(region), **stages, "s": link.assembly(text(), level)})
+    codes = _kernels(division, level, times)
+    code_name = link.object_name(division.entry.text, level)
+    code = link.object_code(code_name, division.entry.text, times, level)
     parts = Parts(
         code=code,
         code_name=code_name,
+        numbers=module.numbers,
         constants=module.constants,
         externals=module.externals,
         out_specs=[(v.shape, v.dtype) for v in region.outputs],
@@ -139,13 +140,29 @@ def compile_region(
         uses_stacks="stacks" in writer.uses,
         returns_stacks=returns_stacks,
         sites=module.sites,
-        exports=division.exports,
-        imports=division.imports,
+        is_bound=division.is_bound,
+        imports=division.entry.imports,
+        units=units(list(codes.values())),
+        found=list(division.codes),
         linked=division.linked,
     )
-    executable = Executable(parts, lambda: text, times.seconds, division.codes, region.sites)
+    linked = [codes[function.name] for function in division.entry.imports]
+    executable = Executable(parts, text, times.seconds, linked, region.sites)
     times.mark("load")
     return executable
+
+
+def _kernels(division: shared.Plan, level: int, times: link.Times) -> dict[str, Code]:
+    """Where the functions are that a program calls: new ones are compiled, and offered to other programs."""
+    part, codes = division.kernels, dict(division.codes)
+    if part is not None:
+        name = link.object_name(part.text, level)
+        compiled = link.object_code(name, part.text, times, level)
+        linked = [codes[function.name] for function in part.imports]
+        code = Code(compiled, host.new_generator(1), linked, Unit(name, part.exports, part.imports))
+        codes |= dict.fromkeys(part.exports, code)
+        times.mark("load")
+    return codes
 
 
 def loop_text(closed_jaxpr, name: str) -> str:
@@ -169,12 +186,12 @@ def loop_image(text: str) -> tuple[bytes, int] | None:
 
 def loop_code(text: str) -> Code:
     """The code of a loop, loaded by LLVM."""
-    return Code(link.compile_text(text, link.Times(), 2)[0], host.new_generator(2), {})
+    return Code(link.compile_text(text, link.Times(), 2)[0], host.new_generator(2))
 
 
 def assembly(text: str) -> str:
     """The machine code of a module, as text."""
-    return link.assembly(text, link.code_level(text))
+    return link.assembly(text, link.code_level(len(text)))
 
 
 def _shown_nests(program: Program) -> str:

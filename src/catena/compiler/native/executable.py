@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from catena.compiler.native import host
 from catena.core.failures import Site, new_cell
 from catena.runtime import buffers, status
-from catena.runtime.native import Code, Native, offer
+from catena.runtime.native import Code, Function, Native, Unit, loaded
 
 
 @dataclass
@@ -20,6 +20,7 @@ class Parts:
 
     code: bytes
     code_name: str
+    numbers: list[int]
     constants: list[np.ndarray]
     externals: list  # what the code calls: see `runtime.kernels`
     out_specs: list[tuple[tuple[int, ...], np.dtype]]
@@ -32,9 +33,11 @@ class Parts:
     uses_stacks: bool
     returns_stacks: bool
     sites: list[str] = field(default_factory=list)  # of bounds checks, in checked mode
-    exports: dict[str, str] = field(default_factory=dict)  # functions that other programs may link (see `shared`)
-    imports: dict[str, str] = field(default_factory=dict)  # functions that it calls in other programs
-    linked: int = 0  # functions that were not compiled again: those, and what they call
+    is_bound: bool = False  # whether its code is no other program's
+    imports: list[Function] = field(default_factory=list)  # functions that it calls in other code
+    units: list[Unit] = field(default_factory=list)  # that code, and what it calls, before it
+    found: list[str] = field(default_factory=list)  # functions that were linked, not compiled again (see `shared`),
+    linked: int = 0  # and how many these are with what they call
 
 
 class Executable:
@@ -44,8 +47,8 @@ class Executable:
     executable checks nothing but allocates the results. `reused` maps results to donated arguments: the caller
     passes the same array for both, the program works in its memory. Where `returns_stacks`, `outs` has one uint64 more,
     which receives the head of the chain of all stacks that the run made; the caller gives them back with
-    `free_stacks(head)`. `text` makes the program's LLVM IR when somebody wants to read it; `linked` has the code of
-    what it imports. `checks` say what the program tests; then `outs` has one array more, for what fails.
+    `free_stacks(head)`. `text` makes the program's LLVM IR when somebody wants to read it; `linked` is where
+    its imports are. `checks` say what the program tests; then `outs` has one array more, for what fails.
     """
 
     def __init__(
@@ -53,13 +56,15 @@ class Executable:
         parts: Parts,
         text: Callable[[], str],
         seconds: dict[str, float],
-        linked: Mapping[str, Code] | None = None,
+        linked: Sequence[Code] = (),
         checks: Sequence[Site] = (),
     ):
         self.parts, self._text = parts, text
-        generator = host.new_generator(1)
-        self.native = Native(parts.code, parts.constants, parts.externals, generator, parts.uses_stacks, linked)
-        offer(parts.exports, self.native.code)
+        unit = None if parts.is_bound else Unit(parts.code_name, {}, [])
+        code = (unit and loaded(unit.name)) or Code(parts.code, host.new_generator(1), (), unit)
+        functions = [other.address(name) for other, (name, _) in zip(linked, parts.imports, strict=True)]
+        self.native = Native(code, parts.constants, parts.externals, parts.numbers, functions, parts.uses_stacks)
+        self._linked = linked
         self.entry, self.out_specs, self.reused = self.native.entry, tuple(parts.out_specs), parts.reused
         self.returns_stacks, self.free_stacks = parts.returns_stacks, self.native.free_stacks
         self._seconds = seconds
@@ -103,5 +108,5 @@ class Executable:
 
     def as_text(self) -> str:
         """The program as LLVM IR, with what it has from other programs."""
-        linked = f"; linked, not compiled again: {', '.join(self.parts.imports)}\n" if self.parts.imports else ""
+        linked = f"; linked, not compiled again: {', '.join(self.parts.found)}\n" if self.parts.found else ""
         return linked + self._text()

@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from catena.compiler import vector_math
 from catena.compiler.emit import halves, quicksort, selection, small_floats, sorting, stack_steps
+from catena.compiler.emit.module import MATH_CALL
 from catena.compiler.native import cache
 from catena.compiler.native.host import generator, identity, image_generator, this_machine
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
 from catena.core.locks import Shared
+from catena.runtime import native
 from catena.runtime.buffers import check_room
 
 ROOM, ROOM_PER_BYTE = 16 << 20, 20  # bytes of memory that LLVM may need, and for each byte of the text
@@ -38,22 +41,30 @@ class Times:
 
 def with_helpers(text: str, helpers: dict, often: frozenset[str] | None = None) -> str:
     """The module with the definitions and declarations that it calls, those `often` used not written in place."""
-    often = frequent(text) if often is None else often
+    often = too_many(Counter(MATH_CALL.findall(text))) if often is None else often
     lines = [line for symbol, need in helpers.items() for line in _definitions(symbol, need, often)]
     return "\n".join([*dict.fromkeys(lines), text])
 
 
 def used_helpers(text: str, helpers: dict) -> dict:
     """Those helpers that the text calls, directly or not."""
-    used = {symbol for symbol, need in helpers.items() if isinstance(need, tuple) and need[0] in ("text", "stacks")}
+    names = {symbol: _names(symbol, need) for symbol, need in helpers.items()}
+    used: set[str] = set()
     pending = [text]
     while pending:
         source = pending.pop()
         for symbol, need in helpers.items():
-            if symbol not in used and f"@{symbol.removeprefix('@')}(" in source:
+            if symbol not in used and any(name in source for name in names[symbol]):
                 used.add(symbol)
                 pending += _definitions(symbol, need, frozenset())
     return {symbol: need for symbol, need in helpers.items() if symbol in used}
+
+
+def _names(symbol: str, need) -> list[str]:
+    """By what a text names a helper: texts define several functions, whose addresses are handed on too."""
+    if isinstance(need, tuple) and need[0] in ("text", "stacks"):
+        return _DEFINED.findall("\n".join(_definitions(symbol, need, frozenset())))
+    return [f"@{symbol.removeprefix('@')}("]
 
 
 def _definitions(symbol: str, need, often: frozenset[str]) -> list[str]:
@@ -79,12 +90,12 @@ def _definitions(symbol: str, need, often: frozenset[str]) -> list[str]:
 
 
 FREQUENT = 16  # calls of one function from which they are calls: their bodies would be most of the program
-_MATH_CALL = re.compile(r"call [^@]*(@catena\.[\w.]+)\(")
+_DEFINED = re.compile(r"^define [^@]*(@[\w.]+)\(", re.MULTILINE)
 
 
-def frequent(text: str) -> frozenset[str]:
+def too_many(calls: Mapping[str, int]) -> frozenset[str]:
     """The helpers that are called too often to be written in place."""
-    return frozenset(symbol for symbol, n in Counter(_MATH_CALL.findall(text)).items() if n > FREQUENT)
+    return frozenset(symbol for symbol, n in calls.items() if n > FREQUENT)
 
 
 def _shared_if(shared: bool, definition: str) -> str:
@@ -97,11 +108,11 @@ def object_name(text: str, opt: int) -> str:
 
 
 def object_code(name: str, text: str, times: Times, opt: int) -> bytes:
-    """Object code of a module, from the disk cache if it is there under its `object_name`.
+    """Object code of a module, from another program or the disk cache if it is there under its `object_name`.
 
     Threads that need it at the same time get it from the one that came first: this is LLVM's work alone.
     """
-    code = cache.load(name)
+    code = native.object_code(name) or cache.load(name)
     times.mark("cache")
     if code is None:
         code = _compiling(name, lambda: compile_text(text, times, opt)[0])
@@ -185,6 +196,6 @@ def run_passes(module, tm, passes) -> None:
     program.run(module, builder)
 
 
-def code_level(text: str) -> int:
-    """LLVM's effort: less for very large programs."""
-    return 2 if len(text) < 2_000_000 else 1
+def code_level(size: int) -> int:
+    """LLVM's effort: less for programs of very long texts."""
+    return 2 if size < 2_000_000 else 1

@@ -60,7 +60,7 @@ class Listed:
         text = self._located()
         blocks: list[Listing] = []
         owners: tuple[int, ...] = ()
-        for line in link.assembly(text, link.code_level(text)).splitlines():
+        for line in link.assembly(text, link.code_level(len(text))).splitlines():
             location = _LOCATION.match(line)
             name = line.partition(":")[0]
             if location is not None:

@@ -2,49 +2,65 @@
 
 A kernel's function is named by its text, which tells neither the extent of its outermost loop (see `plan.ranges`) nor
 anything of the program around it. So a function at a new batch size, or another one with the same layer, finds most of
-its kernels here. A program keeps the code of those that it calls; code that no program uses is freed.
+its kernels here. A program keeps the code of those that it calls; code that no program uses is freed. The entry is
+compiled by itself: that of a function at another size is the same text, whose machine code is here too.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from catena.compiler.emit.module import Module, calls, digest
+from catena.compiler.emit.module import Module, calls, digest, facts
 from catena.compiler.native import link
-from catena.runtime.native import Code, known
+from catena.runtime.native import Code, Function, known
 
-_BOUND = re.compile(r"@(?:constants|externals|violation|arena_cache)\b")  # what differs between programs
+
+@dataclass
+class Part:
+    """What is compiled by itself."""
+
+    text: str  # LLVM IR
+    exports: dict[str, str]  # functions that others may call: what their machine code depends on, by name
+    imports: list[Function]  # functions that it calls
 
 
 @dataclass
 class Plan:
     """What is compiled of a module, and what is linked."""
 
-    text: str  # LLVM IR of all that is compiled
-    exports: dict[str, str]  # functions that others may call: what their machine code depends on, by name
-    imports: dict[str, str]  # functions that are linked, likewise
-    codes: dict[str, Code]  # where these are
-    linked: int  # functions that are not compiled: those, and what only they call
+    kernels: Part | None  # those that are new
+    entry: Part  # finds its imports in its table, in this order
+    is_bound: bool  # whether the entry's code is the program's own, as where functions note what failed
+    codes: dict[str, Code]  # where the others are
+    linked: int  # functions that are not compiled: the others, and what only they call
 
 
-def plan(module: Module, whole: str, level: int, alone: bool = False) -> Plan:
-    """Divides a module, of which `whole` is all text; one that is `alone` links nothing."""
-    frequent = link.frequent(whole)
+def plan(module: Module, level: int) -> Plan:
+    """Divides a module."""
+    frequent = link.too_many(module.math_calls())
     keys = _keys(module, frequent, level)
-    codes = {} if alone else _linked(module, keys)
-    text = whole
-    if codes:
-        text = module.text(codes)
-        text = link.with_helpers(text, link.used_helpers(text, module.helpers), frequent)
-    exports = {name: keys[name] for name in module.exported(codes) if name in keys}
-    linked = len(module.functions) - len(module.needed(codes)) + len(codes)
-    return Plan(text, exports, {name: keys[name] for name in codes}, codes, linked)
+    own, new, codes = _reached(module, keys)
+    exports = {name: keys[name] for name in module.exported(new)}
+    kernels = None
+    if new:
+        text = _whole(module, module.of_functions(new, exports), frequent)
+        called = {name for each in new for name in facts(module.functions[each]).calls if name in codes}
+        kernels = Part(text, exports, [Function(name, keys[name]) for name in sorted(called)])
+    text, called = module.of_entry(own)
+    entry = Part(_whole(module, text, frequent), {}, [Function(name, keys[name]) for name in called])
+    return Plan(kernels, entry, bool(own), codes, len(module.functions) - len(new) - len(own))
 
 
-def _linked(module: Module, keys: dict[str, str]) -> dict[str, Code]:
-    """The functions that are linked: of those that the entry reaches, the first known on each way."""
-    found: dict[str, Code] = {}
+def _whole(module: Module, text: str, frequent: frozenset[str]) -> str:
+    """A text with the helpers that it calls."""
+    return link.with_helpers(text, link.used_helpers(text, module.helpers), frequent)
+
+
+def _reached(module: Module, keys: dict[str, str]) -> tuple[list[str], list[str], dict[str, Code]]:
+    """What the entry reaches, callees first: functions of the program's own, those that are new, and where the first
+    known ones on each way are.
+    """
+    codes: dict[str, Code] = {}
     seen, pending = set(), calls(module.entry)
     while pending:
         name = pending.pop()
@@ -53,18 +69,22 @@ def _linked(module: Module, keys: dict[str, str]) -> dict[str, Code]:
         seen.add(name)
         code = known(keys[name]) if name in keys else None
         if code is not None:
-            found[name] = code
+            codes[name] = code
         else:
-            pending += calls(module.functions[name])
-    return found
+            pending += facts(module.functions[name]).calls
+    compiled = [name for name in module.functions if name in seen and name not in codes]
+    if any(name not in keys for name in compiled):  # all in one piece
+        return module.needed(), [], {}
+    return [], compiled, codes
 
 
 def _keys(module: Module, frequent: frozenset[str], level: int) -> dict[str, str]:
     """What the machine code of each function depends on, by name, for those that any program may call."""
-    facts: dict[str, frozenset[str] | None] = {}
+    found: dict[str, frozenset[str] | None] = {}
     for name, body in module.functions.items():  # callees come before their callers
-        inner = [facts[c] for c in calls(body) if c in facts]
-        own = {symbol for symbol in frequent if f"{symbol}(" in body}
-        bound = _BOUND.search(body) or None in inner
-        facts[name] = None if bound else frozenset(own).union(*[x for x in inner if x is not None])
-    return {name: digest(f"{name} {level} {sorted(x)}") for name, x in facts.items() if x is not None}
+        of_body = facts(body)
+        inner = [found[c] for c in of_body.calls if c in found]
+        own = frequent.intersection(of_body.math)
+        bound = of_body.bound or None in inner
+        found[name] = None if bound else own.union(*[x for x in inner if x is not None])
+    return {name: digest(f"{name} {level} {sorted(x)}") for name, x in found.items() if x is not None}

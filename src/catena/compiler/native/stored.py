@@ -25,7 +25,7 @@ from catena.core.config import TRACED
 from catena.core.context import context
 from catena.core.dtypes import ALL
 from catena.runtime import kernels, threads
-from catena.runtime.native import resolved
+from catena.runtime.native import Code, Function, Unit, known, object_code, resolved
 
 ROOT = str(Path(__file__).parents[2])
 DTYPES = {d.name: d for d in ALL}
@@ -85,11 +85,35 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RuntimeError, 
 def _read(content: bytes, consts: Sequence, text: Callable[[], str]) -> tuple[Executable, dict] | None:
     head, _, tables = content.partition(b"\n")
     entry = json.loads(head)
-    code, linked = cache.load(entry["parts"]["code_name"]), resolved(entry["parts"]["imports"])
+    plain = entry["parts"] | {"units": [_unit(*x) for x in entry["parts"]["units"]]}
+    plain["imports"] = _functions(plain["imports"])
+    code, held = object_code(plain["code_name"]) or cache.load(plain["code_name"]), _loaded(plain["units"])
+    linked = None if held is None else resolved(plain["imports"])
     if code is None or linked is None:
         return None
-    parts = _parts(entry["parts"], code, consts, tables)
-    return Executable(parts, text, {}, linked), entry["note"]
+    return Executable(_parts(plain, code, consts, tables), text, {}, linked), entry["note"]
+
+
+def _loaded(units: Sequence[Unit]) -> list[Code] | None:
+    """The code of kernels: what is not in the process is loaded. None where some is not on disk either."""
+    codes: list[Code] = []
+    for unit in units:
+        found = [known(key) for key in unit.exports.values()]
+        if None in found:
+            code, linked = cache.load(unit.name), resolved(unit.imports)
+            if code is None or linked is None:
+                return None
+            found = [Code(code, host.new_generator(1), linked, unit)]
+        codes += found
+    return codes
+
+
+def _unit(name: str, exports: dict[str, str], imports: list[list[str]]) -> Unit:
+    return Unit(name, exports, _functions(imports))
+
+
+def _functions(imports: list[list[str]]) -> list[Function]:
+    return [Function(*x) for x in imports]
 
 
 def keep(name: str | None, executable: Executable, note: dict, consts: Sequence = ()) -> None:
