@@ -449,19 +449,27 @@ def define_unfold(real: str, width: int) -> str:
 @cache
 def define_times(real: str, width: int) -> str:
     """Parameters and body of the function that multiplies the first `n` numbers of a row by factors, and writes zeros
-    behind them until there are `m`.
+    behind them until there are `m`; see `_crosswise` for the factors.
     """
     e = Emitter()
     c = Lanes(e, real, width)
-    zero = c.constant(0.0)
+
+    cross = c.at("%factors", e.op("shl i64 %n, 1"))
+    exchanged = ", ".join(f"i32 {k ^ 1}" for k in range(width))
+
+    def halves(k: str, count: str | None) -> list[tuple]:
+        """The places and the masks of two vectors of reals."""
+        return [(e.op(f"add i64 {e.op(f'shl i64 {k}, 1')}, {at}"), m) for at, m in zip((0, width), c.pair_masks(count))]
 
     def product(k: str, count: str | None) -> None:
-        place, masks = e.op(f"shl i64 {k}, 1"), c.pair_masks(count)
-        x, factors = (c.load_numbers(c.at(p, place), masks) for p in ("%x", "%factors"))
-        c.store_numbers(c.multiply(x, factors), c.at("%y", place), masks)
+        for at, mask in halves(k, count):
+            x, w, v = (c.load(c.at(p, at), mask) for p in ("%x", "%factors", cross))
+            turned = e.op(f"shufflevector {c.vector} {x}, {c.vector} poison, <{width} x i32> <{exchanged}>")
+            c.store(c.op("fadd", c.op("fmul", x, w), c.op("fmul", turned, v)), c.at("%y", at), mask)
 
     def nothing(k: str, count: str | None) -> None:
-        c.store_numbers((zero, zero), c.at("%y", e.op(f"shl i64 {k}, 1")), c.pair_masks(count))
+        for at, mask in halves(k, count):
+            c.store(NONE, c.at("%y", at), mask)
 
     in_vectors(c, "0", "%n", product)
     in_vectors(c, "%n", "%m", nothing)

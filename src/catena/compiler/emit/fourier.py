@@ -139,10 +139,10 @@ class Writer:
 
     def _twist(self, e: Emitter, s: Sweep, table: str, number: str, first: str) -> str:
         """The arguments that tell a pass the roots of a block of lanes; see `Pass` and `twist_roots`."""
-        if s.twist is None:
+        if s.twist is None and not s.times:
             return NO_TWIST
-        blocks = self.blocks(s.twist)
-        if not is_split(s.n, s.twist):
+        blocks = self.blocks(s.lanes)
+        if s.twist is None or not is_split(s.n, s.twist):
             own = e.element(table, self.scalar, first)
             return f"ptr {own}, i64 {2 * blocks * self.width}, i64 {blocks * self.width}, i64 0"
         common = e.op(f"add i64 {e.op(f'shl i64 {number}, 1')}, {2 * self.width}")
@@ -158,7 +158,7 @@ class Writer:
             columns,
             whole=whole or not any(columns),
             turned=not last,
-            twisted=last and s.twist is not None,
+            twisted=last and (s.twist is not None or s.times),
             split=last and s.twist is not None and is_split(s.n, s.twist),
             swapped=(first and s.swapped[0], last and s.swapped[1]),
             scaled=last and s.scale is not None,
@@ -283,8 +283,9 @@ class _Rows:
 
         tables = [table for s in sweeps for table in v.tables(s)]
         if chirp is not None:
-            factors = chirp_factors(chirp.n, self.plan.whole.n, chirp.inverse, v.real)
-            tables += [v.w.constant(f) for f in factors]
+            shape = chirp.n, self.plan.whole.n, sweeps[1].lanes, v.width
+            first, tables[3], last = map(v.w.constant, chirp_factors(*shape, chirp.inverse, v.real))
+            tables += [first, last]
         self._over(source, target, self.outer, self.plan.whole.n, tables, body)
 
     def _two_sweeps(self, e: Emitter, sweeps, places: tuple, scratch: str, tables: list[str], behind=None) -> None:
@@ -301,12 +302,11 @@ class _Rows:
         """Writes the transform of a row as a convolution; see `graph.fourier`."""
         lanes, _, between, one, other = scratch
         sweeps, n, m = self.plan.sweeps, self.plan.n, self.plan.whole.n
-        first, middle, last = tables[8:11]
+        first, last = tables[8:10]
         self.v.times(e, x, first, one, n, m)
         self._two_sweeps(e, sweeps[:2], (one, between, other), lanes, tables[:4])
-        self.v.times(e, other, middle, one, m, m)
-        self._two_sweeps(e, sweeps[2:], (one, between, other), lanes, tables[4:8])
-        self.v.times(e, other, last, y, n, n)
+        self._two_sweeps(e, sweeps[2:], (other, between, one), lanes, tables[4:8])
+        self.v.times(e, one, last, y, n, n)
 
     def _few(self, source: str, target: str) -> None:
         """Two sweeps, each over all rows, by all threads."""

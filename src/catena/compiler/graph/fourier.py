@@ -256,14 +256,24 @@ def chirps(n: int, m: int, real: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 @lru_cache(maxsize=16)
-def chirp_factors(n: int, m: int, inverse: bool, real: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a row is multiplied by, then the transform of length m of that, and at last the convolution."""
+def chirp_factors(n: int, m: int, lanes: int, width: int, inverse: bool, real: str) -> tuple[np.ndarray, ...]:
+    """What a row is multiplied by, then the transform of length m of that, and at last the convolution. The second ones
+    are in rows of as many as there are `lanes`: as `twist_roots` of one part has them.
+    """
     chirp, spectrum = chirps(n, m, real)
     if inverse:
         chirp, spectrum = chirp.conj(), np.roll(spectrum[::-1], 1).conj()
-    last = chirp / n if inverse else chirp
-    first, middle, last = (np.stack([x.real, x.imag], 1).astype(real) for x in (chirp, spectrum, last))
-    return first, middle, last
+    rows = np.zeros((m // lanes, -(-lanes // width) * width), spectrum.dtype)
+    rows[:, :lanes] = spectrum.reshape(-1, lanes)
+    middle = np.concatenate([rows.real, rows.imag], 1).astype(real)
+    return _crosswise(chirp).astype(real), middle, _crosswise(chirp / n if inverse else chirp).astype(real)
+
+
+def _crosswise(w: np.ndarray) -> np.ndarray:
+    """Real parts twice, and imaginary parts with both signs: products of x by the first and of x, its parts exchanged,
+    by the second add up to x w.
+    """
+    return np.stack([np.stack([w.real, w.real], 1), np.stack([-w.imag, w.imag], 1)])
 
 
 @lru_cache(maxsize=64)

@@ -37,6 +37,7 @@ class Sweep:
     scale: float | None = None
     twist: int | None = None  # the other length, if results are multiplied by the roots between two sweeps
     far: bool = False  # whether operands and results are in main memory
+    times: bool = False  # whether results are multiplied by factors, that a table has as it has the roots of a twist
     apart: bool = False  # whether results are never written over operands
 
 
@@ -217,7 +218,8 @@ def _as_convolutions(v: Numbers, n: int, outer: int, inverse: bool, half: Half |
         return _two_sweeps(replace(row, **ends), *_halves(v, m))
 
     m = min(lengths, key=lambda m: (sum(_cost(v, s) for s in sweeps(m)), m))
-    each = (*sweeps(m), *sweeps(m, swapped=(True, True), scale=1 / m))
+    first, second = sweeps(m)
+    each = (first, replace(second, times=True), *sweeps(m, swapped=(True, True), scale=1 / m))
     return Transforms(
         MANY, v, outer, Sweep(m, outer, (m, m), (True, True), (False, False)), each, half, Chirp(n, inverse)
     )
