@@ -5,8 +5,7 @@ Sources: NIST DLMF 13.2.39 (Kummer's transformation), 13.7.1-2 (large arguments)
 Gauss hypergeometric functions (2017), for the choice among them.
 
 Known imperfections: of F, parameters above some hundreds, and negative ones of large size, lose digits where terms of
-a series cancel, but for x < 0 < c; so do differences c - a - b next to an integer, for x next to 1, and there
-derivatives by a parameter that is a whole number below 1.
+a series cancel, but for x < 0 < c; so do differences c - a - b next to an integer, for x next to 1.
 """
 
 import math
@@ -36,22 +35,29 @@ def _allowed(precision):
 
 
 def _gamma_ratio(m, above: tuple, below: tuple, precision):
-    """The product of gamma functions over that of others, whose poles make it zero."""
-    small, zero, pole = above[0] < INF, above[0] > INF, above[0] > INF
+    """The product of gamma functions over that of others, whose poles make it zero: 1 / gamma(x) is (-1)^n n! (x + n)
+    at -n, so that it has a derivative.
+    """
+    small, pole, nothing = above[0] < INF, above[0] > INF, above[0] > INF
     for x in (*above, *below):
         small = small & (m.abs(x) < 30.0)
-    for x in below:
-        zero = zero | _is_pole(m, x)
     for x in above:
         pole = pole | _is_pole(m, x)
     product, log = m.like(above[0], 1.0), m.like(above[0], 0.0)
+    for x in below:
+        zero, n = _is_pole(m, x), m.held(-m.floor(m.where(_is_pole(m, x), x, 0.0)))
+        nothing = nothing | zero
+        factorial = m.held(gamma(m, m.where(n < 170.0, n, 170.0) + 1.0, precision))
+        odd = ~m.equal(m.floor(n * 0.5) * 2.0, n)
+        product = product * m.where(zero, m.where(odd, -factorial, factorial) * (x + n), 1.0)
     for x, top in (*((x, True) for x in above), *((x, False) for x in below)):
         safe = m.where(_is_pole(m, x), 1.0, x)
         value = m.where(small, gamma(m, m.where(small, safe, 1.0), precision), sign_of_gamma(m, safe))
         product = product * value if top else product / value
         log = log + m.lgamma(safe) if top else log - m.lgamma(safe)
     value = m.where(small, product, product * m.exp(log))
-    return m.where(pole, INF, m.where(zero, 0.0, value))
+    value = m.where(nothing & ~(m.abs(value) < INF), 0.0, value)
+    return m.where(pole, INF, value)
 
 
 def _along(m, on, at, x, value, slope, turning, following, precision):
@@ -336,7 +342,7 @@ def _gauss(m, on, a, b, c, z, y, precision, by_logarithms: bool):
     short = _is_pole(m, c - a) | _is_pole(m, c - b)
     factor = m.where(short, m.power(m.where(on & short, y, 1.0), m.where(on & short, s, 0.0)), 1.0)
     p, q = m.where(short, c - a, a), m.where(short, c - b, b)
-    ends = _is_pole(m, p) | _is_pole(m, q)
+    ends = _ends(m, p) | _ends(m, q)
     near = on & (z > NEAR_ONE) & ~ends & ((distance > 0.05) | (z > CLOSE) & (distance > 0.0) | whole)
     series, peak = _gauss_series(m, on & ~near, p, q, c, z, precision)
     cancels = on & ~near & (peak > _allowed(precision) * m.abs(series))
@@ -378,9 +384,12 @@ def _hyp2f1(m, a, b, c, x, precision, by_logarithms: bool):
                           tuple(m.where(converges, v, 1.0) for v in (c - a, c - b)), precision)  # fmt: skip
     value = m.where(m.equal(x, 1.0) & ~polynomial, m.where(s > 0.0, at_one, INF), value)
     value = m.where((x > 1.0) & ~polynomial, INF, value)
+    value = m.where(
+        m.equal(x, -INF) | m.equal(x, INF) & polynomial, m.where(polynomial | (a <= 0.0), m.like(x, NAN), 0.0), value
+    )
     value = m.where(pole, INF, value)
     grows = (a > 0.0) & (b > 0.0) & (c > 0.0) & (c < INF) & (x > 0.0)
-    unending = (m.equal(m.abs(a), INF) | m.equal(m.abs(b), INF)) & ~polynomial
+    unending = m.equal(m.abs(a), INF) | m.equal(m.abs(b), INF)
     value = m.where(unending, m.where(grows, m.like(x, INF), NAN), value)
     value = m.where(m.equal(x, 0.0) | polynomial & m.equal(a, 0.0), 1.0, value)
     return m.where(known, value, NAN)
