@@ -164,7 +164,7 @@ def _log_density_in_single(m, a, x):
 
 def log_gamma_density(m, a, x, precision):
     """The logarithm of x^a e^-x / gamma(a + 1), NaN for negative x; Loader (2000). Each operand is kept proper by
-    itself: so what hangs on one alone, if that is the same for all elements, is computed once.
+    itself: so what hangs on one alone, if that is a constant of the program, is computed while this is compiled.
     """
     proper_a, proper_x = a < INF, (x > 0.0) & (x < INF)
     proper = proper_a & proper_x
