@@ -61,3 +61,21 @@ READ = "import pickle, sys; print(pickle.loads(bytes.fromhex(sys.stdin.read())))
 def test_a_pickled_primitive_loads_the_module_that_makes_it():
     run = lambda text, given: subprocess.run([sys.executable, "-c", text], input=given, capture_output=True, text=True)
     assert run(READ, run(WRITTEN, "").stdout).stdout == "cumsum\n"
+
+
+def test_methods_load_their_modules_when_they_are_asked_for():
+    """Sorting, selections and statistics are not loaded with the package, and arrays, traced values and types have
+    their methods all the same, each time the same ones.
+    """
+    script = """
+import sys
+import catena as jax, catena.numpy as jnp
+late = {"catena.numpy." + name for name in ("sorting", "editing", "taking", "averages", "selection", "diagonals")}
+assert not late & set(sys.modules), late & set(sys.modules)
+assert jax.jit(lambda x: x.sort().take(jnp.array([1])))(jnp.array([3.0, 1.0, 2.0])).tolist() == [2.0]
+assert jnp.arange(4.0).mean() == 1.5 and "sort" in dir(jax.Array)
+assert jax.Array.std is type(jnp.ones(1)).std
+assert {"catena.numpy.sorting", "catena.numpy.taking", "catena.numpy.averages"} <= set(sys.modules)
+assert jnp.arange(4.0).reshape(2, 2).trace() == 3.0
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

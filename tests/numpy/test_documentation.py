@@ -27,7 +27,7 @@ FUNCTIONS = {
 METHODS = {
     f"Array.{name}": f
     for name in dir(Array)
-    if not name.startswith("_") and callable(f := inspect.getattr_static(Array, name)) and not isinstance(f, type)
+    if not name.startswith("_") and callable(f := getattr(Array, name)) and not isinstance(f, type)
 }
 UPDATES = {f"at.{n}": f for n, f in vars(IndexUpdateRef).items() if not n.startswith("_") and inspect.isfunction(f)}
 ALL = FUNCTIONS | METHODS | UPDATES

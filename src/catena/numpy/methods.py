@@ -18,29 +18,24 @@ from catena.core.aval import ShapedArray
 from catena.core.context import context
 from catena.core.device import Device, devices_of
 from catena.core.errors import JaxRuntimeError
+from catena.core.lazy import LazyModule
 from catena.core.placed import PlacedArray, place
-from catena.core.trace import Tracer, give_member
-from catena.core.traceback import api_boundary, is_boundary, shorten
+from catena.core.trace import Tracer
+from catena.core.traceback import api_boundary, shorten
 from catena.core.type_members import aval_method, shown_as_of_type
 from catena.numpy import (
     arithmetic,
-    averages,
     conversion,
-    cumulative,
-    diagonals,
-    editing,
     float_parts,
     index_update,
     indexing,
     integers,
+    late_methods,
     logic,
     placement,
     products,
     reductions,
-    selection,
     shaping,
-    sorting,
-    taking,
 )
 from catena.numpy.boundary import as_array_argument, convert, user_dtype
 from catena.numpy.hot import (
@@ -58,11 +53,13 @@ from catena.numpy.hot import (
     is_operand,
     refuse,
 )
+from catena.numpy.late_methods import give, give_method
 from catena.numpy.namespace_info import API_VERSION
 from catena.numpy.placement import placed
 from catena.numpy.protocol import overridable
 from catena.runtime import dlpack
 
+selection = LazyModule("catena.numpy.selection")
 _INEXACT = frozenset({F32, F64, C64, C128})
 _COMPARED = REAL_OR_INT | {BOOL}
 
@@ -584,13 +581,6 @@ def __dlpack_device__(self) -> tuple:  # noqa: N807
 
 METHODS = {
     "compress": compress,
-    "choose": overridable(selection.choose),
-    "repeat": overridable(editing.repeat),
-    "take": overridable(taking.take),
-    "searchsorted": overridable(sorting.searchsorted),
-    "sort": sorting.sort,
-    "argpartition": sorting.argpartition,
-    "argsort": sorting.argsort,
     "all": reductions.all,
     "any": reductions.any,
     "argmax": reductions.argmax,
@@ -601,13 +591,9 @@ METHODS = {
     "conj": float_parts.conj,
     "conjugate": float_parts.conjugate,
     "copy": copy,
-    "cumprod": cumulative.cumprod,
-    "cumsum": cumulative.cumsum,
-    "diagonal": diagonals.diagonal,
     "dot": overridable(products.dot),
     "flatten": flatten,
     "max": reductions.max,
-    "mean": averages.mean,
     "min": reductions.min,
     "nonzero": nonzero,
     "prod": reductions.prod,
@@ -616,13 +602,10 @@ METHODS = {
     "reshape": reshape,
     "round": float_parts.round,
     "squeeze": shaping.squeeze,
-    "std": averages.std,
     "sum": reductions.sum,
     "swapaxes": shaping.swapaxes,
     "to_device": to_device,
-    "trace": diagonals.trace,
     "transpose": transpose,
-    "var": averages.var,
     "view": view,
     "__round__": __round__,
     "__contains__": __contains__,
@@ -681,11 +664,12 @@ def install():
         setattr(Array, f"__{operator.name}__", operator.on_arrays())
         setattr(Tracer, f"__{operator.name}__", shown_as_of_type(operator.on_tracers()))
     Array.__pow__, Array.__matmul__ = _array_pow, _array_matmul
-    methods = {name: method if is_boundary(method) else api_boundary(method) for name, method in METHODS.items()}
+    for name, method in METHODS.items():
+        give_method(name, method)
+    late_methods.install()
     properties = {name: property(getter, doc=doc) for name, (getter, doc) in PROPERTIES.items()}
-    for name, member in (SIGNS | methods | properties).items():
-        setattr(Array, name, member)
-        give_member(name, member)
+    for name, member in (SIGNS | properties).items():
+        give(name, member)
     ShapedArray.broadcast = aval_method(lax.broadcast)  # type: ignore[attr-defined]
     Array.__hash__ = Tracer.__hash__ = None  # defining __eq__ does not take it away after the class is made
     for name, method in ARRAY_METHODS.items():
