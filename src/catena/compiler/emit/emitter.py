@@ -132,10 +132,10 @@ class Emitter:
             if mask is not None:
                 mask = self.reversed(mask, "i1", width)
             return self.reversed(self.load_raw(t, pointer, width, 1, mask), m, width)
-        if stride == 1 and mask is None:
-            return self.op(f"load {v}, ptr {pointer}, align {t.bytes}")
         if stride == 1:
-            return masks.load(self, t, pointer, width, mask)
+            if mask is not None:
+                return masks.load(self, t, pointer, width, mask)
+            return self.op(f"load {v}, ptr {pointer}, align {t.bytes}")
         if stride == 2:
             return self._load_every_second(t, pointer, width, mask)
         if 2 < stride <= most_stride(t.bytes * width) and mask is None:

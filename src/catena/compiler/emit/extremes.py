@@ -29,8 +29,9 @@ def accumulators(body, levels: int, copies) -> list[folds.Accumulators]:
     for index, fold in enumerate(body.nest.folds):
         if is_extreme(fold):
             of = fold.stmts, fold.types
-            opened.append(Extremes(body, levels, index, fold, copies, kept.get(of)))
-            kept.setdefault(of, opened[-1])
+            made = Extremes(body, levels, index, fold, copies, kept.get(of))
+            opened.append(made)
+            kept.setdefault(of, made)
         else:
             opened.append(folds.Accumulators(body, levels, index, fold, copies))
     return opened

@@ -43,8 +43,8 @@ def find(nest: Nest, d: int) -> dict[int, Seam]:
     for i, s in enumerate(nest.stmts):
         if s.op not in COMPARED:
             continue
-        sides = [_of_place(nest, a, d) for a in s.args]
-        if None not in sides:
+        sides = [side for x in s.args if (side := _of_place(nest, x, d)) is not None]
+        if len(sides) == len(s.args):
             (a, by), (b, also) = sides
             holds = lambda k: COMPARED[s.op](a + by * k, b + also * k)  # noqa: B023 - is called here
             first = holds(0)

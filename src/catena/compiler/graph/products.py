@@ -33,7 +33,8 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype):
         lhs, rhs = (b.convert(x, out_dtype) for x in (lhs, rhs))
         return _outer(b, *_without(b, lhs, lc, lb), *_without(b, rhs, rc, rb), shape)
     if b.loop and len(shape) == len(lb) and KIND[out_dtype] in "fiu" and lhs.size:
-        return _inner(b, *(b.convert(x, out_dtype) for x in (lhs, rhs)), (*lb, *lc), (*rb, *rc), len(lb))
+        left, right = b.convert(lhs, out_dtype), b.convert(rhs, out_dtype)
+        return _inner(b, left, right, (*lb, *lc), (*rb, *rc), len(lb))
     found = _as_it_lies(b, lhs, rhs, numbers.numbers, out_dtype)
     return found if found is not None else b.value("dot", shape, out_dtype, [lhs, rhs], numbers)
 

@@ -6,9 +6,10 @@ the whole result, with errors below 2^-34 (2^-58). The form is that of NIST DLMF
 """
 
 import math
+from typing import Any
 
 # Splits and polynomials P and Q, low power first, by order; for results in single and in double precision.
-SINGLE = {
+SINGLE: dict[str | int, Any] = {
     "split": 12.0,
     0: (
         (1.0000000008473704, 0.2499999960834617, 0.027777783449336367, 0.0017361073280027543, 6.944582680475141e-05,
@@ -25,7 +26,7 @@ SINGLE = {
          -0.023207365125968916, -0.8524297809031798),
     ),
 }  # fmt: skip
-DOUBLE = {
+DOUBLE: dict[str | int, Any] = {
     "split": 16.0,
     0: (
         (1.0, 0.24999999999999994, 0.02777777777777792, 0.00173611111111097, 6.944444444452537e-05,
