@@ -377,6 +377,8 @@ REASONS: dict[str, str] = {
     "cos": "both are within a hundredth of a unit of correct rounding",
     "tan": "NumPy's, for small arrays, is within 0.53 units; compiled it is as JAX's",
     "special.i0": "both are within two units",
+    "slope.0.special.ndtri": "both are near two units",
+    "slope.3.special.hyp2f1": "`a b / c` times the function of parameters that are greater by one, and rounded",
     "slope.2.special.hyp1f1": "`a / b` times the function of `a + 1` and `b + 1`, which are rounded",
     "slope.0.special.rel_entr": "`log(p / q) + 1`, of a quotient that is rounded; both are within 1.2 units",
     "slope.0.special.wofz.real": "`-2 (x u - y v)`, whose terms cancel; JAX's are nearer",
