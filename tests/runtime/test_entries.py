@@ -1,6 +1,8 @@
 """Entries with a table of their own, by a stub and by way of Python."""
 
 import ctypes
+import subprocess
+import sys
 
 import pytest
 
@@ -39,3 +41,13 @@ def test_what_looks_at_a_status_may_raise(stubs, monkeypatch):
     entry.errcheck = check
     with pytest.raises(ValueError, match="-3"):
         entry((), ())
+
+
+def test_a_program_keeps_the_code_that_it_calls():
+    """Who keeps the native program alone, as draws do, may call it: its table points into other programs' code."""
+    script = """
+import catena as jax
+keys = jax.random.split(jax.random.key(0), 3)
+assert keys.shape == (3,) and jax.random.split(keys[0]).shape == (2,)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

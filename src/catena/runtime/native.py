@@ -111,7 +111,7 @@ def units(codes: Sequence[Code]) -> list[Unit]:
 class Native:
     """A program in memory: code, which may be other programs' too, and the table by which it finds all that is the
     program's own: the arena that it keeps between calls, constants, library functions, numbers, and the functions that
-    it calls in other code.
+    it calls in other code, which is `linked` and lives as long.
     """
 
     def __init__(
@@ -122,8 +122,9 @@ class Native:
         numbers: Sequence[int] = (),
         functions: Sequence[int] = (),
         stacks: bool = False,
+        linked: Sequence[Code] = (),
     ):
-        self._keep = ([np.ascontiguousarray(c) for c in constants], externals)
+        self._keep = ([np.ascontiguousarray(c) for c in constants], externals, linked)
         self.code = code
         places = [c.__array_interface__["data"][0] for c in self._keep[0]]
         words = [0, *places, *(x.address for x in externals), *functions, *(n % (1 << 64) for n in numbers)]

@@ -63,7 +63,9 @@ class Executable:
         unit = None if parts.is_bound else Unit(parts.code_name, {}, [])
         code = (unit and loaded(unit.name)) or Code(parts.code, host.new_generator(1), (), unit)
         functions = [other.address(name) for other, (name, _) in zip(linked, parts.imports, strict=True)]
-        self.native = Native(code, parts.constants, parts.externals, parts.numbers, functions, parts.uses_stacks)
+        self.native = Native(
+            code, parts.constants, parts.externals, parts.numbers, functions, parts.uses_stacks, linked
+        )
         self._linked = linked
         self.entry, self.out_specs, self.reused = self.native.entry, tuple(parts.out_specs), parts.reused
         self.returns_stacks, self.free_stacks = parts.returns_stacks, self.native.free_stacks
