@@ -226,6 +226,18 @@ def test_a_second_batch_size_compiles_nothing_again(case, compiled):
     assert others[0].entry.text == others[1].entry.text  # the first may be too little work for threads
 
 
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_what_runs_a_program_keeps_the_code_of_its_kernels(compiled, young):
+    x = values((400, 64))
+    step = jax.jit(lambda x: jnp.log1p(jnp.abs(x)) + 4).lower(x).compile()
+    run = step._program.executable.native  # draws keep no more of a program
+    keys = imported(compiled[-1])
+    compiled.clear()
+    del step
+    gc.collect()
+    assert run.entry is not None and keys and all(native.known(key) is not None for key in keys)
+
+
 def test_programs_of_one_text_have_the_bits_of_programs_alone(monkeypatch):
     monkeypatch.setenv("CATENA_CACHE", "0")
 
