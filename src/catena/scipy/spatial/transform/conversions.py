@@ -45,12 +45,12 @@ def to_matrix(q):
     """Rotation matrices ``(..., 3, 3)``."""
     x, y, z, w = (q[..., i] for i in range(4))
     xx, yy, zz, ww = x * x, y * y, z * z, w * w
-    rows = [
-        [xx - yy - zz + ww, 2 * (x * y - z * w), 2 * (x * z + y * w)],
-        [2 * (x * y + z * w), -xx + yy - zz + ww, 2 * (y * z - x * w)],
-        [2 * (x * z - y * w), 2 * (y * z + x * w), -xx - yy + zz + ww],
+    parts = [
+        *(xx - yy - zz + ww, 2 * (x * y - z * w), 2 * (x * z + y * w)),
+        *(2 * (x * y + z * w), -xx + yy - zz + ww, 2 * (y * z - x * w)),
+        *(2 * (x * z - y * w), 2 * (y * z + x * w), -xx - yy + zz + ww),
     ]
-    return jnp.stack([jnp.stack(row, -1) for row in rows], -2)
+    return jnp.stack(parts, -1).reshape(*q.shape[:-1], 3, 3)
 
 
 def from_matrix(m):
