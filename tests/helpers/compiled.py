@@ -66,7 +66,7 @@ class Closed:
         primitive = SimpleNamespace(name="body", lower=lambda b, *xs: f(b, *xs), multiple_results=True)
         atoms = [_Hashable(v) for v in ids.values()]
         ins, outvars = atoms[: len(ins)], atoms[len(ins) :]
-        eqn = SimpleNamespace(primitive=primitive, invars=ins, outvars=outvars, params={}, effects=(), source=None)
+        eqn = SimpleNamespace(primitive=primitive, invars=ins, outvars=outvars, own_params={}, effects=(), source=None)
         self.jaxpr = SimpleNamespace(constvars=[], invars=ins, eqns=[eqn], outvars=outvars)
         self.consts = []
 
