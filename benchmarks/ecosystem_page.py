@@ -32,7 +32,7 @@ EXPLAINED = [
 # What is to be known of a library's tests besides.
 NOTES = {
     "dm-pix": "5 files import TensorFlow, which neither environment has",
-    "e3nn-jax": "`s2grid_test.py` asks for `jax.scipy.special.lpmn_values`, deprecated in JAX and not here: of 326 "
+    "e3nn-jax": "`s2grid_test.py` asks for `jax.scipy.special.lpmn_values`, which is here since these were run: of 326 "
     "tests 122 fail on both, about 204 JAX did not answer in time",
     "flashbax": "what fails on both asks for `jax.tree_map`, which has gone from JAX",
     "gymnax": "what fails on both is `test_visualizer.py`",
