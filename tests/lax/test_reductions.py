@@ -278,4 +278,4 @@ def test_sums_are_bound_as_in_jax():
         lax.reduce_sum_p.bind(catena.numpy.ones((4, 2)), axes=(1,), out_sharding=None), [2] * 4
     )
     jaxpr = catena.make_jaxpr(lambda x: lax.reduce_sum_p.bind(x, axes=(0,), out_sharding=None))(catena.numpy.ones(3))
-    assert [eqn.params for eqn in jaxpr.eqns] == [{"axes": (0,)}]
+    assert [eqn.params for eqn in jaxpr.eqns] == [{"axes": (0,), "out_sharding": None}]
