@@ -293,6 +293,12 @@ GRADIENTS = [
 EXPLAINED = [
     (r"\[1.0\]", r"^TypeError.*\|", "what is no array is a TypeError everywhere in signal"),
     (r"half", r"(?s)^returns.*\| \w+Error", "half precision is transformed in single precision, where JAX refuses it"),
+    (r"fftconvolve\(\[1.0\], x, 'other'\)", r"^ValueError.*\| TypeError", "of two mistakes the mode is said first"),
+    (
+        r"detrend\(xi?\)",
+        r"^returns float32\[20\] \[0. 0. .*\| returns",
+        "of a line nothing is left, no rounding either",
+    ),
     (r"boundary='(wrap|x)'|fillvalue", "NotImplementedError", "SciPy's boundaries are there"),
     (r"detrend\(empty", "ZeroDivisionError", "nothing has no trend"),
     (r"average='other'", "ValueError", "unknown averages are refused where there is one segment, too"),
