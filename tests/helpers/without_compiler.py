@@ -46,6 +46,7 @@ ROWS = [
      "test_a_choice_of_two_numbers_costs_two_functions", "test_scalars_do_not_stand_between_loops"),
     (TEXTS, "compiler/test_fission.py", "test_a_loop_that_does_not_change_runs_before_the_loop_around_it"),
     (TEXTS, "compiler/test_kinds.py", "test_products_of_one_term_each_are_elementwise"),
+    (BITS, "compiler/test_sharing_loads.py", "test_a_row_is_summed_as_it_is_alone"),
     (TEXTS, "compiler/test_turns.py", "test_the_program_says_so"),
     (MEMORY, "transform/test_jit.py", "test_arrays_keep_the_order_that_programs_read"),
     (TEXTS, "compiler/test_intervals.py", "test_an_index_that_is_never_beyond_is_used_as_it_is"),
