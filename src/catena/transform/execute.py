@@ -395,11 +395,19 @@ def closes_over_tracer(name: str) -> UnexpectedTracerError:
 
 
 def has_tracers(closed: ClosedJaxpr) -> bool:
-    """Whether there are traced values among the constants of a jaxpr, or of those in it."""
-    inner = (x for e in closed.eqns for v in e.own_params.values() for x in (v if isinstance(v, tuple) else (v,)))
-    return any(isinstance(x, Tracer) for x in closed.consts) or any(
-        has_tracers(x) for x in inner if isinstance(x, ClosedJaxpr)
-    )
+    """Whether there are traced values among the constants of a jaxpr, or of those in it, each looked at once."""
+    pending, seen = [closed], set()
+    while pending:
+        jaxpr = pending.pop()
+        if id(jaxpr) in seen:
+            continue
+        seen.add(id(jaxpr))
+        if any(isinstance(x, Tracer) for x in jaxpr.consts):
+            return True
+        params = (v for e in jaxpr.eqns for v in e.own_params.values())
+        inner = (x for v in params for x in (v if isinstance(v, tuple) else (v,)))
+        pending += [x for x in inner if isinstance(x, ClosedJaxpr)]
+    return False
 
 
 before_compiling: list[Callable[[], None]] = []  # what may forbid it, by raising; see `compat.compiler`
