@@ -282,8 +282,7 @@ class BodyWriter:
             return self._masked_scalar(s.attr[0], t, pointer, width, mask)
         self.check("load", s.attr[0], pointer, t, width, stride, mask)
         if mask is not None and width > 1:
-            size = t.bytes * width if stride == 1 else 0
-            pointer, mask = masks.somewhere(self, pointer, s.args[0], c, mask, width, size)
+            pointer, mask = masks.somewhere(self, pointer, s.args[0], c, mask, t, width, stride)
         return self.e.load(t, pointer, width, stride, mask)
 
     def _masked_scalar(self, buffer: int, t, pointer: str, width: int, mask: str | None) -> str:
@@ -315,6 +314,5 @@ class BodyWriter:
         stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
         self.check("store", buffer, pointer, t, width, stride or 1, mask)
         if mask is not None and width > 1:
-            size = t.bytes * width if stride == 1 else 0
-            pointer, mask = masks.somewhere(self, pointer, condition, c, mask, width, size)
+            pointer, mask = masks.somewhere(self, pointer, condition, c, mask, t, width, stride)
         self.e.store(t, x, pointer, width, stride or 1, mask)

@@ -15,18 +15,19 @@ from catena.compiler.graph.types import Type, mangled, vector
 from catena.compiler.kernels.loops import Nest
 
 
-def somewhere(body, pointer: str, i: int, c, mask: str, width: int, bytes_: int) -> tuple[str, str | None]:
-    """The pointer and the mask of an access of `width` lanes, so many bytes where they are neighbours and else 0, in
-    copy `c` of the body, under statement `i`, which is `mask` there.
+def somewhere(body, pointer: str, i: int, c, mask: str, t: Type, width: int, stride: int) -> tuple[str, str | None]:
+    """The pointer and the mask of an access of `width` lanes that are `stride` apart, in copy `c` of the body, under
+    statement `i`, which is `mask` there.
     """
     e, parts = body.e, list(_conjuncts(body, i))
     lanes = [k for k in parts if body.is_lanes(k)]
     conditions = [body.use(k, c, 1) for k in parts if k not in lanes]
     if any(_is_seldom_on(body.nest, k) for k in lanes):
         conditions.append(e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {mask})"))
-    whole = bool(bytes_) and not lanes
+    whole = stride == 1 and not lanes
     for condition in conditions:
-        pointer = e.op(f"select i1 {condition}, ptr {pointer}, ptr {e.nowhere(bytes_) if whole else e.nowhere()}")
+        elsewhere = e.nowhere(t.bytes * width) if whole else e.nowhere()
+        pointer = e.op(f"select i1 {condition}, ptr {pointer}, ptr {elsewhere}")
     return pointer, None if whole else mask
 
 
