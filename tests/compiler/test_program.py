@@ -166,3 +166,49 @@ def test_places_in_short_rows_are_found_for_many_rows_at_once(columns, along_row
     assert [n.vector in n.reduced for n in folding] == [along_rows] * len(folding) != []
     for found, expected in zip(jax.jit(f)(x, np.zeros(columns, np.float32)), (np.argmax(x, 1), np.argmin(x, 1))):
         np.testing.assert_array_equal(found, expected)
+
+
+BEGINNINGS = {
+    "rows added to zeros": (lambda x, i: jnp.zeros((500, 8)).at[i].add(x[:, :8]), 0),
+    "a row of what is computed": (lambda x, i: jnp.sin(x).at[i[0]].set(1.0), 0),
+    "one update after the other": (lambda x, i: (2 * x).at[i].add(1.0).at[i[0]].set(0.0), 0),
+    "a large carry": (lambda x, i: jax.lax.fori_loop(0, 3, lambda k, y: y.at[k].add(1.0), 3 * x), 0),
+    "an argument, which stays": (lambda x, i: x.at[i].add(1.0), 1),
+    "two results": (lambda x, i: (lambda y: (y, y.at[i].add(1.0)))(2 * x), 1),
+    "what is read as it changes": (lambda x, i: (lambda y: y.at[i].add(y[:300]))(jnp.sin(x)), 0),
+}
+
+
+@pytest.mark.parametrize("name", BEGINNINGS)
+def test_what_an_update_makes_a_result_of_is_computed_where_that_goes(name):
+    f, copies = BEGINNINGS[name]
+    x, i = jax.random.normal(jax.random.key(0), (500, 16)), jax.random.randint(jax.random.key(1), (300,), 0, 500)
+    if name == "rows added to zeros":
+        x = x[:300]
+    program = compiler.program_of(jax.make_jaxpr(f)(x, i), ())
+    verify(program)
+    large = [step for _, step in program.steps() if isinstance(step, Copy) and step.writes()[0].bytes > 1000]
+    assert len(large) == copies
+    for ours, eager in zip(jax.tree.leaves(jax.jit(f)(x, i)), jax.tree.leaves(f(x, i)), strict=True):
+        np.testing.assert_allclose(ours, eager, rtol=1e-6, atol=1e-5)
+
+
+def test_memory_of_an_argument_is_taken_when_nobody_reads_it_any_more():
+    def f(x, i):
+        y = 2 * x[::-1]  # may not be made over x, which is read after it is begun
+        return y.at[i].add(1.0)
+
+    x, i = jnp.arange(800.0).reshape(100, 8), jnp.arange(3)
+    program = compiler.program_of(jax.make_jaxpr(f)(x, i), (True, False))
+    verify(program)
+    np.testing.assert_array_equal(jax.jit(f, donate_argnums=0)(jnp.array(x), i), np.asarray(f(x, i)))
+
+
+def test_rows_that_are_added_are_computed_where_they_go():
+    def f(table, x, i):
+        return jnp.zeros((1000, 32)).at[i].add(table[i] * x[:, None])
+
+    args = jnp.ones((1000, 32)), jnp.arange(5000.0), jnp.arange(5000) % 997
+    written = [b.bytes for _, step in compiler.program_of(jax.make_jaxpr(f)(*args)).steps() for b in step.writes()]
+    assert max(written) == 1000 * 32 * 4  # not 5000 rows
+    np.testing.assert_allclose(jax.jit(f)(*args), f(*args), rtol=1e-6)

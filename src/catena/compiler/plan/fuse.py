@@ -23,7 +23,8 @@ from catena.compiler.graph.graph import Region, Value
 
 MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
 CHEAP = 2
-CHEAP_INDEX = 8  # operations of an index that a gather computes where it reads: beside the gather they are nothing
+CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: see `_is_beside`
+WIDE = 8  # elements in a row
 MOSTLY_PADDING = 4  # times as many elements as are in it: of those that lanes gather for a pad, most are thrown away
 MAX_PARTS = 3  # of a concatenation that is read where its parts lie, and its readers
 
@@ -220,7 +221,7 @@ class _Fuser:
         if v.size == 1 and v.ndim == 0 and weight <= CHEAP and not costly:
             return None
         for u in users:
-            cheap = CHEAP_INDEX if u.form == "gather" and u.args[0] is not v else CHEAP
+            cheap = CHEAP_BESIDE if _is_beside(u, v) else CHEAP
             wasted = u.form == "pad" and u.size >= MOSTLY_PADDING * v.size and _gathers(v, self.stored)
             if self._repeats(u, v) and (costly or weight > cheap or wasted):
                 return f"{u.form} v{u.number} would compute each element several times"
@@ -356,6 +357,15 @@ class _Fuser:
             if step.kernel is not None:
                 for n in step.kernel.dropped:
                     del self.stored[n]
+
+
+def _is_beside(user: Value, v: Value) -> bool:
+    """Whether it is the index of a gather; or rows that a scatter adds to others, which it reads once, in lanes."""
+    if user.form == "scatter":
+        at = user.params.indices
+        rows = user.args[2].ndim - 1 in at.offset_dims and user.args[2].shape[-1] >= WIDE
+        return rows and v is user.args[2] and v is not user.args[1]
+    return user.form == "gather" and user.args[0] is not v
 
 
 def _gathers(v: Value, stored) -> bool:

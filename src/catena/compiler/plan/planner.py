@@ -24,6 +24,8 @@ from catena.compiler.plan.program import ARENA, CELL, CONSTANT, SLOT, Block, Buf
 from catena.core import failures
 from catena.core.errors import CompileError
 
+UPDATES = ("dynamic_update_slice", "scatter")  # forms of nodes that change a few elements of an array
+
 
 @dataclass
 class Outside:
@@ -63,6 +65,13 @@ class Frame:
         carries = len(node.results) if node.form == "while" else node.params.carries
         starts = {out.number: roots[first + j] for j, out in enumerate(node.results[:carries])}
         return starts.get(result) == old.number and roots.count(old.number) == 1
+
+    def beginning(self, node: Value | None, result: int) -> int | None:
+        """What a result of a step begins as, whose memory it takes if that dies there."""
+        if node is not None and node.form in UPDATES:
+            return None if self.reads_again(node) else self.fused.root(node.args[0])
+        olds = [x for x in node.args if self.starts_as(node, result, x)] if node is not None else []
+        return self.fused.root(olds[0]) if olds else None
 
     def reads_again(self, update: Value) -> bool:
         """Whether an update reads the array that it changes as its updates or indices too: it needs a copy then."""
@@ -122,6 +131,7 @@ class Planner:
         if donated:
             self._reuse(frame, donated, inputs, dests)
         copies, turns = self._destinations(frame, dests, carried or {})
+        self._start_there(frame, (carried or {}) | (self.reused if donated else {}))
         for i, step in enumerate(fused.steps):
             before = len(frame.steps)
             self._step(frame, i, step)
@@ -159,6 +169,23 @@ class Planner:
                 frame.last_use[r] = end
         return copies, turns
 
+    def _start_there(self, frame: Frame, overwritten: dict[int, int]) -> None:
+        """Has arrays of which an update or a loop makes an output computed where that goes: there they would be copied.
+        So with what is updated to become these. `overwritten` maps an output to the input whose memory it takes.
+        """
+        steps = frame.fused.steps
+        made = {w: i for i, step in enumerate(steps) for w in step.writes}
+        for k, out in enumerate(frame.fused.region.outputs):
+            r: int | None = frame.fused.root(out)
+            while r in frame.targets and r in made:
+                step, target = made[r], frame.targets[r]
+                r = frame.beginning(steps[step].node, r)
+                if r not in made or r in frame.targets or frame.last_use.get(r) != step:
+                    break
+                if not self._may_write(frame, made[r], r, overwritten.get(k)):
+                    break
+                frame.targets[r] = target
+
     def _reuse(self, frame: Frame, donated: Sequence[int], inputs: list[Buffer], dests: list[Buffer]) -> None:
         """Chooses outputs that are computed in the memory of donated inputs, and makes that their destination."""
         region, free = frame.fused.region, list(donated)
@@ -190,7 +217,7 @@ class Planner:
             return False
         if s.follower is not None and r != s.node.number:  # tasks of the product read all of its operands
             return old.number not in s.follower.kernel.moved | s.operands and not s.follower.kernel.axes
-        if s.node.form in ("dynamic_update_slice", "scatter"):
+        if s.node.form in UPDATES:
             return frame.fused.root(s.node.args[0]) == old.number and not frame.reads_again(s.node)
         return frame.starts_as(s.node, r, old)
 
