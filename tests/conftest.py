@@ -23,6 +23,8 @@ for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_")) and n no
     del os.environ[name]
 os.environ["CATENA_NUM_CPU_DEVICES"] = "8"  # for tests of placement and pmap: the number is fixed once devices are used
 
+os.environ["CATENA_SLOW_COMPILE_SECS"] = "inf"  # what is said of that hangs on the machine's load
+
 # Programs are kept on disk for the other workers and the processes that tests start, and go when this run ends: no
 # run uses what another has compiled.
 if "FOLDER_OF_THE_TESTS" not in os.environ:
@@ -76,6 +78,7 @@ CHECKED_FLAGS = (
     "jax_disable_jit",
     "jax_numpy_dtype_promotion",
     "jax_numpy_rank_promotion",
+    "jax_slow_compile_secs",
 )
 
 

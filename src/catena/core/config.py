@@ -116,6 +116,12 @@ FLAGS = {
         Flag("jax_check_bounds", False, bool, "Compiled programs check every load and store.", traced=True),
         Flag("jax_no_tracing", False, bool, "An error where a function would be traced again."),
         Flag("jax_log_compiles", False, bool, "Log every compilation."),
+        Flag(
+            "jax_slow_compile_secs",
+            1.0,
+            float,
+            "Log a line about each function that took so many seconds or more to trace and compile; `inf`: never.",
+        ),
         Flag("jax_explain_cache_misses", False, bool, "Log why a function is traced again."),
         Flag("jax_logging_level", "NOTSET", log.LEVELS, "Level of the log."),
         Flag("jax_debug_log_modules", "", str, "Modules, comma-separated, whose whole log is shown."),

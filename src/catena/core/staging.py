@@ -19,13 +19,16 @@ from catena.core.type_sharding import in_types
 
 
 class DebugInfo:
-    """What a jaxpr was traced from, for errors: the transformation, the function, its argument names."""
+    """What a jaxpr was traced from, for errors: the transformation, the function, its argument names; and the seconds
+    that it took, where it was traced to be compiled.
+    """
 
-    __slots__ = ("traced_for", "function_place", "arg_names", "result_paths")
+    __slots__ = ("traced_for", "function_place", "arg_names", "result_paths", "seconds")
 
     def __init__(self, traced_for: str, function_place: str, arg_names=None, result_paths=None):
         self.traced_for, self.function_place = traced_for, function_place
         self.arg_names, self.result_paths = arg_names, result_paths
+        self.seconds = 0.0
 
 
 class JaxprTracer(Tracer):

@@ -42,6 +42,7 @@ from catena.core.trace import Tracer, leaf_value
 from catena.core.tree import tree_unflatten
 from catena.runtime import buffers, stacks
 from catena.runtime.layout import READY
+from catena.transform import slow
 from catena.transform.arguments import aliased
 from catena.transform.discharge import discharged, has_references
 from catena.transform.interpreted import Interpreted
@@ -429,7 +430,9 @@ def compile_logged(closed: ClosedJaxpr, name: str, donated: tuple, checked: bool
             executable = programs.program(closed, name=name, donated=donated, checks=checks)
         except TracerArrayConversionError:
             raise closes_over_tracer(name) from None
-    log.announce("Compiled jit(%s) in %.3f s", name, time.perf_counter() - start, loud=context.log_compiles)
+    seconds = time.perf_counter() - start
+    log.announce("Compiled jit(%s) in %.3f s", name, seconds, loud=context.log_compiles)
+    slow.tell(closed, name, seconds, executable.report["seconds"])
     return executable
 
 

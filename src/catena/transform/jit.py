@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import time
 import types
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
@@ -272,11 +273,12 @@ class JitFunction(Face, Generic[P, R]):
             self._leaf_names(args, kwargs),
             lambda: arguments.leaf_paths(result["tree"]),
         )
-        checks = self._options.checks
+        checks, start = self._options.checks, time.perf_counter()
         with events.timed(events.TRACE, fun_name=self._name), checking(checks):
             jaxpr, consts = trace_to_jaxpr(flat_fun, avals, info)
         info.result_paths = None
         closed, outer = hoist_tracers(jaxpr, consts)
+        closed.jaxpr.debug_info.seconds = time.perf_counter() - start
         closed = checked_call(closed, self._name, checks)
         donated = self._donated(args, kwargs, len(avals))
         placing = self._places.placing(in_tree, result["tree"], closed) if self._places is not None else None
