@@ -47,6 +47,8 @@ ROWS = [
     (TEXTS, "compiler/test_fission.py", "test_a_loop_that_does_not_change_runs_before_the_loop_around_it"),
     (TEXTS, "compiler/test_kinds.py", "test_products_of_one_term_each_are_elementwise"),
     (BITS, "compiler/test_sharing_loads.py", "test_a_row_is_summed_as_it_is_alone"),
+    (TEXTS, "transform/test_slow.py", "test_a_function_is_told_once_with_its_line_its_parts_and_its_equations",
+     "test_stages_and_programs_of_derivatives_are_told_of_too", "test_tracing_counts"),
     (TEXTS, "compiler/test_turns.py", "test_the_program_says_so"),
     (MEMORY, "transform/test_jit.py", "test_arrays_keep_the_order_that_programs_read"),
     (TEXTS, "compiler/test_intervals.py", "test_an_index_that_is_never_beyond_is_used_as_it_is"),

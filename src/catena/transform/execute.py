@@ -42,7 +42,6 @@ from catena.core.trace import Tracer, leaf_value
 from catena.core.tree import tree_unflatten
 from catena.runtime import buffers, stacks
 from catena.runtime.layout import READY
-from catena.transform import slow
 from catena.transform.arguments import aliased
 from catena.transform.discharge import discharged, has_references
 from catena.transform.interpreted import Interpreted
@@ -51,6 +50,7 @@ from catena.transform.memo import memoised
 programs = LazyModule("catena.compiler.native.programs")
 _new = object.__new__
 layouts_of_programs = LazyModule("catena.transform.layouts")
+slow = LazyModule("catena.transform.slow")
 across: Any = LazyModule("catena.parallel.across")  # where there are several processes
 
 
@@ -432,7 +432,9 @@ def compile_logged(closed: ClosedJaxpr, name: str, donated: tuple, checked: bool
             raise closes_over_tracer(name) from None
     seconds = time.perf_counter() - start
     log.announce("Compiled jit(%s) in %.3f s", name, seconds, loud=context.log_compiles)
-    slow.tell(closed, name, seconds, executable.report["seconds"])
+    tracing = getattr(closed.jaxpr.debug_info, "seconds", 0.0)
+    if tracing + seconds >= context.slow_compile_secs:
+        slow.tell(closed, name, tracing, seconds, executable.report["seconds"])
     return executable
 
 

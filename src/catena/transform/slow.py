@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from catena.core import log
-from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from catena.core.source import PACKAGE, shown_name, user_source
 
-# What the stages of the compiler are called here (`Executable.report`); what is in none of them is done on the disk.
+# What the stages of the compiler are called here (`Executable.report`). In none of them, code is loaded: what is on
+# the disk, LLVM, the compiler itself.
 STAGES = {
     "planning": ("lower", "plan", "emit"),
     "LLVM": ("parse", "optimise", "generate"),
@@ -32,28 +32,23 @@ class Line(NamedTuple):
         return f"{shown_name(self.file)}:{self.number} ({self.function})"
 
 
-def tell(closed: ClosedJaxpr, name: str, compiling: float, stages: Mapping[str, float]) -> None:
-    """Log the line, if it took long.
+def tell(closed: ClosedJaxpr, name: str, tracing: float, compiling: float, stages: Mapping[str, float]) -> None:
+    """Log the line.
 
     Arguments:
       closed: what was compiled.
       name: its name, for where nothing more is known.
-      compiling: the seconds that it took.
+      tracing, compiling: the seconds that it took.
       stages: those of them that the compiler's stages took.
     """
-    info = closed.jaxpr.debug_info
-    tracing = getattr(info, "seconds", 0.0)
     seconds = tracing + compiling
-    if seconds < context.slow_compile_secs:
-        return
     took = {"tracing": tracing} | {part: sum(stages.get(x, 0.0) for x in each) for part, each in STAGES.items()}
-    took["the disk and the rest"] = seconds - sum(took.values())
+    took["loading"] = seconds - sum(took.values())
     parts = sorted([(s, part) for part, s in took.items() if s >= 0.01 * seconds], reverse=True)
-    log.announce(
-        "%s took %.2f s to trace and compile (%s): %s. jax_slow_compile_secs says from how many seconds on this is logged",
-        place_of(info, name), seconds, ", ".join(f"{part} {s:.2f} s" for s, part in parts), equations(closed.jaxpr),
-        loud=True,
-    )  # fmt: skip
+    text = "%s took %.2f s to trace and compile (%s): %s. jax_slow_compile_secs says from how many on this is said"
+    shown = ", ".join(f"{part} {s:.2f} s" for s, part in parts)
+    place = place_of(closed.jaxpr.debug_info, name)
+    log.announce(text, place, seconds, shown, equations(closed.jaxpr), loud=True)
 
 
 def place_of(info, name: str) -> str:
@@ -66,7 +61,7 @@ def place_of(info, name: str) -> str:
 
 
 def equations(jaxpr: Jaxpr) -> str:
-    """How many there are, those of calls as often as they are called; and the line that made most of them, if one did."""
+    """How many there are, those of calls as often as they are called; the line that made most of them, if one did."""
     lines = counted(jaxpr, {})
     total = lines.total()
     text = f"{total:,} equation{'s' * (total != 1)}"
