@@ -362,9 +362,8 @@ SLOPES_HEAD = """
 ## Derivatives
 
 Of the functions by each of their operands, by `grad`, against mpmath's difference quotients; over wider domains, where
-terms may cancel: there the derivative is a function of its own (`dawsn`, `erfcx`, `betaln`, `poch`). Great numbers are
-those of `expit` beyond 17 (37 for doubles), `y (1 - y)` of a `y` that is rounded to 1; those of `i0e` and `i1e` far
-out, differences of the two; of `wofz` at 20i, the equation `w' = -2zw + 2i / sqrt(pi)`.
+terms may cancel: there the derivative is a function of its own (`dawsn`, `erfcx`, `wofz`, `i0e`, `betaln`, `poch`).
+Great numbers are those of `expit` beyond 17 (37 for doubles), `y (1 - y)` of a `y` that is rounded to 1.
 """
 
 COLUMNS = """
@@ -380,17 +379,11 @@ REASONS: dict[str, str] = {
     "slope.0.special.ndtri": "both are near two units",
     "slope.3.special.hyp2f1": "`a b / c` times the function of parameters that are greater by one, and rounded",
     "slope.2.special.hyp1f1": "`a / b` times the function of `a + 1` and `b + 1`, which are rounded",
-    "slope.0.special.rel_entr": "`log(p / q) + 1`, of a quotient that is rounded; both are within 1.2 units",
-    "slope.0.special.wofz.real": "`-2 (x u - y v)`, whose terms cancel; JAX's are nearer",
-    "slope.1.special.wofz.imag": "`-2 (x u - y v)`, whose terms cancel; JAX's are nearer",
-    "slope.0.special.wofz.imag": "both lose the same digits in `2 / sqrt(pi) - 2 (x v + y u)`",
-    "slope.1.special.wofz.real": "both lose the same digits in `2 / sqrt(pi) - 2 (x v + y u)`",
+    "slope.0.special.rel_entr": "`log(p / q) + 1`; both are within 1.2 units",
     "slope.0.special.xlog1py": "both are within a hundredth of a unit of correct rounding",
     "slope.0.special.xlogy": "both are within 0.1 units of correct rounding",
     "slope.1.special.xlog1py": "both are within one unit",
     "slope.0.special.i1": "`i0 - i1 / x`, of two rounded functions",
-    "slope.0.special.i0e": "in both a difference of two functions that are nearly equal",
-    "slope.0.special.i1e": "in both a difference of two functions that are nearly equal",
     "special.kl_div": "both are within 0.05 units of correct rounding",
 }
 

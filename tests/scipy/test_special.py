@@ -289,18 +289,80 @@ def test_derivatives_of_fresnel_integrals_far_away():
     np.testing.assert_allclose(found, [float(mp.sin(turn)), float(mp.cos(turn))], 1e-6)
 
 
+@pytest.mark.parametrize("name, order", [("i0e", 0), ("i1e", 1)])
+def test_derivatives_of_scaled_bessel_functions(name, order):
+    """Differences of functions of which far out only the first digits differ."""
+    slope = catena.grad(lambda x: getattr(special, name)(x).sum())
+    with catena.enable_x64(True), mp.workdps(40):
+        for x in (1e-3, 2.9, 3.1, -7.9, 8.1, 19.9, 20.1, -700.0, 8574.04277, 1e9):
+            a = mp.mpf(abs(x))
+            scaled = [mp.exp(-a) * mp.besseli(k, a) if a < 1e4 else mp.hyp2f0(k + 0.5, 0.5 - k, 1 / (2 * a)) / mp.sqrt(2 * mp.pi * a) for k in (0, 1)]  # fmt: skip
+            want = scaled[1] - scaled[0] if order == 0 else scaled[0] - scaled[1] - scaled[1] / a
+            np.testing.assert_allclose(slope(x), float(want) * (np.sign(x) if order == 0 else 1), 16 * 2.0**-52)
+        np.testing.assert_allclose(slope(np.array([0.0, np.inf, np.nan])), [0.5 * order, 0.0, np.nan])
+
+
+@pytest.mark.parametrize("z", [0.1 + 0.2j, -1.9 + 0.5j, 1 - 1.5j, -2.5 - 1j, 2.19166978 + 19.6742008j, 3 + 0j,
+                               15 - 0.5j, -1e3 + 2j, 3e4 + 1e-3j, -5e4 - 1e4j])  # fmt: skip
+def test_derivatives_of_the_complex_error_function(z):
+    """w' = -2 z w + 2 i / sqrt(pi), whose terms cancel far out: against that in many digits, part by part."""
+    with catena.enable_x64(True), mp.workprec(400):
+        a = mp.mpc(z)
+        near = abs(z) < 25
+        value = mp.exp(-a * a) * mp.erfc(-1j * a) if near else 0
+        terms = [mp.fac2(2 * k - 1) / (2 * a * a) ** k for k in range(1, 20)]
+        want = -2 * a * value + 2j / mp.sqrt(mp.pi) if near else -2j / mp.sqrt(mp.pi) * sum(terms)
+        slope = complex(catena.grad(special.wofz, holomorphic=True)(z))
+        assert abs(slope - want) <= 16 * 2.0**-52 * abs(want)
+        np.testing.assert_allclose([slope.real, slope.imag], [float(want.real), float(want.imag)], 256 * 2.0**-52)
+
+
+def test_derivatives_of_hypergeometric_functions_by_their_arguments_in_floats():
+    """The parameters that are greater by one are not rounded to floats."""
+    for name, point in (("hyp1f1", (7.32358885, 6.53954697, 44.5148163)), ("hyp2f1", (0.106679253, 2.00571489, 1.21307218, 0.574948728))):  # fmt: skip
+        point = [np.float32(x) for x in point]
+        *parameters, x = (mp.mpf(float(v)) for v in point)
+        factor = parameters[0] / parameters[1] if name == "hyp1f1" else parameters[0] * parameters[1] / parameters[2]
+        want = factor * getattr(mp, name)(*(p + 1 for p in parameters), x)
+        found = float(catena.grad(getattr(special, name), len(parameters))(*point))
+        assert abs(found - want) <= 0.51 * np.spacing(np.float32(want))
+
+
+def test_the_slope_of_relative_entropy():
+    """log(p / q) + 1 with the rounding of its terms, and no more."""
+    rng = np.random.default_rng(0)
+    p, q = (np.exp(rng.uniform(*ends, 200)) for ends in ((-14, -2), (0, 14)))
+    with catena.enable_x64(True):
+        found = catena.grad(lambda p: special.rel_entr(p, q).sum())(p).tolist()
+        slope = catena.grad(catena.grad(special.rel_entr))(0.3, 0.7)
+    want = [mp.log(mp.mpf(a) / mp.mpf(b)) + 1 for a, b in zip(p.tolist(), q.tolist())]
+    assert all(abs(f - w) <= 1.1 * np.spacing(abs(float(w))) for f, w in zip(found, want))
+    np.testing.assert_allclose(slope, 1 / 0.3, 1e-15)
+
+
 def test_second_derivatives_of_what_has_a_slope_of_its_own():
     with catena.enable_x64(True):
         for name, x, want in (
             ("erfcx", 0.7, lambda x: mp.exp(x * x) * mp.erfc(x)),
             ("dawsn", 0.7, lambda x: mp.sqrt(mp.pi) / 2 * mp.exp(-x * x) * mp.erfi(x)),
             ("fresnel", 0.7, mp.fresnels),
+            ("i0e", 1.7, lambda x: mp.exp(-x) * mp.besseli(0, x)),
+            ("i1e", 1.7, lambda x: mp.exp(-x) * mp.besseli(1, x)),
         ):
             function = lambda x: jnp.ravel(jnp.asarray(getattr(special, name)(x)))[0]
             np.testing.assert_allclose(catena.grad(catena.grad(function))(x), float(mp.diff(want, x, 2)), 1e-9)
         found = catena.grad(catena.grad(special.betaln), (0, 1))(1.3, 12.4)
         want = mp.psi(1, 1.3) - mp.psi(1, 13.7), -mp.psi(1, 13.7)
         np.testing.assert_allclose(found, [float(w) for w in want], 1e-12)
+        z = 2.5 + 1.5j
+        found = catena.grad(catena.grad(special.wofz, holomorphic=True), holomorphic=True)(z)
+        slope = -2 * z * special.wofz(z) + 2j / np.sqrt(np.pi)
+        np.testing.assert_allclose(found, -2 * special.wofz(z) - 2 * z * slope, 1e-12)
+        found = catena.grad(catena.grad(special.hyp1f1, 2), (0, 2))(0.7, 1.4, 1.2)
+        want = [mp.diff(lambda a, x: mp.hyp1f1(a, 1.4, x), (0.7, 1.2), n) for n in ((1, 1), (0, 2))]
+        np.testing.assert_allclose(found, [float(w) for w in want], 1e-9)
+        found = catena.grad(catena.grad(special.hyp2f1, 3), 3)(0.7, 1.4, 2.5, 0.3)
+        np.testing.assert_allclose(found, float(mp.diff(lambda x: mp.hyp2f1(0.7, 1.4, 2.5, x), 0.3, 2)), 1e-9)
 
 
 def test_derivatives_by_dual_numbers():
@@ -333,7 +395,7 @@ EDGES = [
     ("i0", (0.0, 1.0), (INF, INF), (-INF, INF), (NAN, NAN)),
     ("i1", (-0.0, -0.0), (INF, INF), (-INF, -INF), (NAN, NAN)),
     ("hyp2f1", (0.5, 0.7, 2.5, -INF, 0.0), (0.5, 0.7, 2.5, INF, INF), (INF, 0.7, 2.5, 0.5, INF), (-INF, 0.7, 2.5, 0.5, NAN)),
-    ("hyp1f1", (INF, 2.0, 0.5, INF), (-INF, 2.0, 0.5, NAN), (0.5, 2.0, -INF, 0.0)),
+    ("hyp1f1", (INF, 2.0, 0.5, INF), (-INF, 2.0, 0.5, NAN), (0.5, 2.0, -INF, 0.0), (0.5, -INF, 3.0, 1.0), (0.5, INF, 3.0, 1.0)),
     ("entr", (0.0, 0.0), (-1.0, -INF), (INF, -INF), (NAN, NAN)),
     ("logit", (0.0, -INF), (1.0, INF), (0.5, 0.0), (2.0, NAN)),
     ("zeta", (0.0, -0.5), (1.0, INF), (-2.0, 0.0), (INF, 1.0), (NAN, NAN)),

@@ -8,7 +8,7 @@ from catena.core import dtypes
 from catena.core.lazy import LazyModule, load
 from catena.core.primitive import NoRule
 from catena.core.zeros import Zero, get_aval
-from catena.lax.arithmetic import abs, add, integer_pow, mul, neg, sign, sub
+from catena.lax.arithmetic import abs, add, div, mul, neg, sign, sub
 from catena.lax.comparison import gt, select
 from catena.lax.elementwise import FLOAT, WIDER_WITH_HALF, elementwise
 from catena.lax.powers import square
@@ -187,8 +187,19 @@ def _bessel(scipy_name, name):
     return evaluate
 
 
+# The slopes are those of exp(-|x|) (I0(x) - I1(|x|)), of which nothing is left in the difference of the two far out.
+bessel_difference_p = _special(
+    "bessel_difference", _algorithm("bessel_difference"), lambda t, x, y: mul(t, _slope_of_difference(x, y)),
+)  # fmt: skip
+
+
+def _slope_of_difference(x, y):
+    """exp(-x) I1(x) / x - 2 y for x > 0, odd, and 0 at 0."""
+    return mul(sign(x), sub(_i1e_over(x, bessel_i1e(x)), mul(like(x, 2), y)))
+
+
 bessel_i0e_p = _special(
-    "bessel_i0e", _bessel("i0e", "bessel_i0e"), lambda t, x, y: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
+    "bessel_i0e", _bessel("i0e", "bessel_i0e"), lambda t, x, y: neg(mul(t, mul(sign(x), bessel_difference_p.bind(x)))),
 )  # fmt: skip
 
 
@@ -212,16 +223,19 @@ def bessel_i0e(x):
 # ---- bessel_i1e
 
 
-def _bessel_i1e_tangent(t, x, y):
+def _i1e_over(x, y):
+    """y / x for y = exp(-|x|) I1(x); 1/2 around 0."""
     aval = get_aval(x)
     tiny = like(x, dtypes.finfo(aval.dtype).eps)
     large = gt(abs(x), tiny)
-    safe = select(large, x, broadcast_to(tiny, aval.shape))
-    slope = sub(bessel_i0e(safe), mul(y, add(sign(safe), integer_pow(safe, -1))))
-    return mul(t, select(large, slope, broadcast_to(like(x, 0.5), aval.shape)))
+    quotient = div(y, select(large, x, broadcast_to(tiny, aval.shape)))
+    return select(large, quotient, broadcast_to(like(x, 0.5), aval.shape))
 
 
-bessel_i1e_p = _special("bessel_i1e", _bessel("i1e", "bessel_i1e"), _bessel_i1e_tangent)
+bessel_i1e_p = _special(
+    "bessel_i1e", _bessel("i1e", "bessel_i1e"),
+    lambda t, x, y: mul(t, sub(bessel_difference_p.bind(x), _i1e_over(x, y))),
+)  # fmt: skip
 
 
 def bessel_i1e(x):

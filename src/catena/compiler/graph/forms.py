@@ -301,12 +301,14 @@ OPS: dict[str, Op] = {
     **_rows("sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh entr", cost=ELEMENTARY),
     **_rows("erf erfc erf_inv bessel_i0e bessel_i1e ndtr", cost=ELEMENTARY),
     **_rows("lgamma digamma gamma beta log_beta log_gamma_density binomial poch digamma_difference", cost=LONG),
-    **_rows("log_ndtr ndtri erfcx faddeeva_real faddeeva_imag dawsn exp1 expi fresnel_s fresnel_c", cost=LONG),
-    **_rows("sine_integral cosine_integral spence bessel_i0 bessel_i1", cost=LONG),
+    **_rows("faddeeva_real faddeeva_imag faddeeva_slope_real faddeeva_slope_imag", cost=LONG),
+    **_rows("log_ndtr ndtri erfcx dawsn exp1 expi fresnel_s fresnel_c", cost=LONG),
+    **_rows("sine_integral cosine_integral spence bessel_i0 bessel_i1 bessel_difference", cost=LONG),
     **_rows("erfcx_slope dawsn_slope expi_slope fresnel_s_slope fresnel_c_slope", cost=LONG),
     **_rows("igamma igammac igamma_grad_a random_gamma_grad betainc expn owens_t", cost=ITERATED),
     **_rows("log_igamma log_igammac log_igamma_grad_a log_igammac_grad_a log_betainc log_betaincc", cost=ITERATED),
     **_rows("zeta zeta_by_x polygamma riemann_zeta riemann_zeta_slope", cost=ITERATED),
-    **_rows("hyp1f1 hyp1f1_by_a hyp1f1_by_b hyp2f1 hyp2f1_by_a hyp2f1_by_b hyp2f1_by_c", cost=ITERATED),
+    **_rows("hyp1f1 hyp1f1_by_a hyp1f1_by_b hyp1f1_by_x", cost=ITERATED),
+    **_rows("hyp2f1 hyp2f1_by_a hyp2f1_by_b hyp2f1_by_c hyp2f1_by_x", cost=ITERATED),
 }
 COSTLY = frozenset(name for name, op in OPS.items() if op.cost >= COSTLY_FROM)

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from . import bessel, dual, factorials, hypergeometric, incomplete, integrals, normal
+from . import bessel, dual, factorials, faddeeva, hypergeometric, incomplete, integrals, normal
 
 FUNCTIONS = incomplete.ALGORITHMS | {
     function.__name__: function
     for function in (
-        *(integrals.erfcx, integrals.faddeeva_real, integrals.faddeeva_imag, integrals.dawsn),
+        *(faddeeva.faddeeva_real, faddeeva.faddeeva_imag, faddeeva.faddeeva_slope_real, faddeeva.faddeeva_slope_imag),
+        *(integrals.erfcx, integrals.dawsn),
         *(integrals.exp1, integrals.expi, integrals.expi_slope, integrals.expn),
         *(integrals.sine_integral, integrals.cosine_integral),
         *(integrals.fresnel_s, integrals.fresnel_c, integrals.spence),
@@ -16,9 +17,10 @@ FUNCTIONS = incomplete.ALGORITHMS | {
         *(factorials.digamma_difference, factorials.binomial),
         *(normal.ndtr, normal.log_ndtr, normal.ndtri, normal.owens_t),
         *(hypergeometric.hyp1f1, hypergeometric.hyp2f1, incomplete.riemann_zeta),
+        *(hypergeometric.hyp1f1_by_x, hypergeometric.hyp2f1_by_x),
         *(incomplete.log_gamma_density, incomplete.log_igamma, incomplete.log_igammac, incomplete.log_igamma_grad_a),
         *(incomplete.log_igammac_grad_a, incomplete.log_betainc, incomplete.log_betaincc),
-        *(bessel.bessel_i0, bessel.bessel_i1),
+        *(bessel.bessel_i0, bessel.bessel_i1, bessel.bessel_difference),
     )
 }
 

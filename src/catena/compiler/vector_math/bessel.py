@@ -8,6 +8,9 @@ the whole result, with errors below 2^-34 (2^-58). The form is that of NIST DLMF
 import math
 from typing import Any
 
+from . import fitted
+from .polynomials import fitted_to
+
 # Splits and polynomials P and Q, low power first, by order; for results in single and in double precision.
 SINGLE: dict[str | int, Any] = {
     "split": 12.0,
@@ -96,6 +99,15 @@ def bessel_i0e(m, x, precision):
 def bessel_i1e(m, x, precision):
     """The odd one, of order 1."""
     return _bessel(m, x, 1, precision, True)
+
+
+def bessel_difference(m, x, precision):
+    """exp(-|x|) (I0(x) - I1(|x|)), which is far less than its terms are far out."""
+    a = m.abs(x)
+    near = a < 20.0
+    inverse = 1.0 / m.where(near, 20.0, a)
+    far = inverse * m.sqrt(inverse) * fitted_to(m, fitted.BESSEL_DIFFERENCE_FAR, inverse)
+    return m.where(near, fitted_to(m, fitted.BESSEL_DIFFERENCE, m.where(near, a, 20.0)), far)
 
 
 def bessel_i0(m, x, precision):

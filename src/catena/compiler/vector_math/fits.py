@@ -66,6 +66,11 @@ def stirling_rest(t):
     return z * (mp.loggamma(z) - (z - mp.mpf(1) / 2) * mp.log(z) + z - mp.log(2 * mp.pi) / 2)
 
 
+def bessel_difference(x):
+    """exp(-x) (I0(x) - I1(x))."""
+    return mp.exp(-x) * (mp.besseli(0, x) - mp.besseli(1, x))
+
+
 def of_inverse(function, power=1):
     """As a function of x^-power; 0 is replaced by what is nearly so."""
     return lambda u: function(mp.mpf(max(u, mp.mpf(10) ** -12)) ** (-mp.mpf(1) / power))
@@ -100,6 +105,8 @@ FITS = {
     "FRESNEL_G": two_pieces(of_inverse(lambda x: x**3 * fresnel_parts(x)[1], 4), (0, INVERSE / 40, INVERSE / 6.5536)),
     "QUANTILE": two_pieces(quantile, (2.27, 3.5, 6, 12, 39)),
     "GAMMA": [(mp.gamma, 2, 3)],
+    "BESSEL_DIFFERENCE": two_pieces(bessel_difference, (0, 3, 8, 20)),
+    "BESSEL_DIFFERENCE_FAR": [(of_inverse(lambda x: x * mp.sqrt(x) * bessel_difference(x)), 0, INVERSE / 20)],
     "QUANTILE_CENTRE_SINGLE": [(of_root(quantile_factor, 1), 0, 5.5)],
     "QUANTILE_SINGLE": two_pieces(lambda root: quantile_factor(root**2), (2.3, 4.3, 10.2)),
     "ERFCX_SINGLE": [(scaled_erfc, -1, 1)],

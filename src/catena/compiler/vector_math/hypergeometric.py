@@ -21,7 +21,7 @@ STEPS = 200000.0  # terms of all Taylor series together
 
 def _is_pole(m, x):
     """Whether x is a pole of the gamma function: a whole number that is not positive."""
-    return (x <= 0.0) & m.equal(m.floor(x), x)
+    return (x <= 0.0) & (x > -INF) & m.equal(m.floor(x), x)
 
 
 def _ends(m, a):
@@ -227,6 +227,11 @@ def hyp1f1(m, a, b, x, precision):
     return m.where(known, m.where(pole, INF, m.where(_is_pole(m, b) & ~pole, _short(m, a, b, x), value)), NAN)
 
 
+def hyp1f1_by_x(m, a, b, x, precision):
+    """Its derivative by x; the parameters that are greater by one have the digits of doubles."""
+    return a / b * hyp1f1(m, a + 1.0, b + 1.0, x, precision)
+
+
 def _short(m, a, b, x):
     """The polynomial of a degree -a that ends before the pole of its coefficients."""
     on = _is_pole(m, a) & _is_pole(m, b) & (a > b)
@@ -403,3 +408,8 @@ def hyp2f1(m, a, b, c, x, precision):
 def hyp2f1_off_integers(m, a, b, c, x, precision):
     """The same by formulas that hold around whole values of c - a - b too, and so have derivatives there."""
     return _hyp2f1(m, a, b, c, x, precision, False)
+
+
+def hyp2f1_by_x(m, a, b, c, x, precision):
+    """The derivative by x, as that of M."""
+    return a * b / c * hyp2f1(m, a + 1.0, b + 1.0, c + 1.0, x, precision)

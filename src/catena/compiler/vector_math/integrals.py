@@ -1,9 +1,8 @@
-"""Integrals: Dawson's, exponential, sine, cosine and Fresnel integrals, the dilogarithm, the complex error function.
+"""Integrals: Dawson's, exponential, sine, cosine and Fresnel integrals, the dilogarithm, the scaled error function.
 
 Sources: NIST DLMF 6.2, 6.9, 6.12 (exponential, sine and cosine integrals), 7.5 (Fresnel integrals), 8.19 (E_n), 25.12
 (the dilogarithm, in powers of the logarithm after Debye); Cody and Thacher, Chebyshev approximations for the
-exponential integral Ei(x) (1969), for the pieces and the form around the zero; Al Azah and Chandler-Wilde, Computation
-of the complex error function using modified trapezoidal rules (2021). Polynomials are those of ``fits.py``.
+exponential integral Ei(x) (1969), for the pieces and the form around the zero. Polynomials are those of ``fits.py``.
 """
 
 import math
@@ -62,89 +61,6 @@ def erfcx_slope(m, x, precision):
     square = square * square
     far = 2.0 * square * horner(m, ASYMPTOTIC[1:], square)
     return m.where(x < SERIES_OF_SLOPE, 2.0 * x * erfcx(m, x, precision) - 2.0 * ASYMPTOTIC[0], far)
-
-
-SPACING = math.sqrt(math.pi / 12)
-MIDPOINTS = tuple(SPACING * (k + 0.5) for k in range(12))
-MULTIPLES = tuple(SPACING * (k + 1) for k in range(12))
-
-
-def _faddeeva_in_quadrant(m, x, y):
-    """w(x + iy) = exp(-z^2) erfc(-iz) for x, y >= 0: the trapezoidal or the midpoint rule, that whose poles are farther
-    away, with its error added (Al Azah and Chandler-Wilde 2021).
-    """
-    phase = x * (1 / SPACING)
-    phase = phase - m.floor(phase)
-    trapezoidal = (phase >= 0.25) & (phase <= 0.75)
-    real, imag, both = m.like(x, 0.0), m.like(x, 0.0), 2.0 * x * y
-    for middle, multiple in zip(MIDPOINTS, MULTIPLES):
-        node = m.where(trapezoidal, m.like(x, multiple), middle)
-        weight = m.where(trapezoidal, m.like(x, math.exp(-(multiple**2))), math.exp(-(middle**2)))
-        a = (x - node) * (x + node) - y * y
-        part = weight / (a * a + both * both)
-        real, imag = real + part * a, imag - part * both
-    scale = 2 * SPACING / math.pi
-    real, imag = -(scale * (y * real + x * imag)), scale * (x * real - y * imag)
-    norm = x * x + y * y
-    pole = m.where(trapezoidal, SPACING / math.pi / m.where(trapezoidal, norm, 1.0), 0.0)
-    real, imag = real + pole * y, imag + pole * x
-    # 2 E exp(-z^2 + i theta) / (E exp(i theta) +- 1)
-    theta, e = x * (2 * math.pi / SPACING), m.exp(y * (-2 * math.pi / SPACING))
-    cosine, sine = e * m.cos(theta), e * m.sin(theta)
-    below = cosine + m.where(trapezoidal, m.like(x, -1.0), 1.0)
-    size = 2.0 * _exp_of_difference(m, x, y) / (below * below + sine * sine)
-    real_up, imag_up = cosine * below + sine * sine, sine * below - cosine * sine
-    c, s = m.cos(both), m.sin(both)
-    wanted = (y < x) | (y < math.pi / SPACING)
-    more_real, more_imag = size * (real_up * c + imag_up * s), size * (imag_up * c - real_up * s)
-    return m.where(wanted, real + more_real, real), m.where(wanted, imag + more_imag, imag)
-
-
-def _exp_of_difference(m, x, y):
-    """exp(y^2 - x^2), with what is rounded off the squares and their difference."""
-    p, q = y * y, x * x
-    d = p - q
-    back = d - p
-    lost = (p - (d - back)) - (q + back)
-    return m.exp(d) * (1.0 + (lost + m.product_error(y, y, p) - m.product_error(x, x, q)))
-
-
-SQUARES = 1e150  # beyond which they overflow
-LAPLACE = 2e4  # from which on two terms of Laplace's continued fraction have all digits
-
-
-def _faddeeva(m, x, y):
-    """w(x + iy) in the whole plane, by its symmetries (DLMF 7.4)."""
-    a, b = m.abs(x), m.abs(y)
-    large = m.maximum(a, b) > LAPLACE
-    real, imag = _faddeeva_in_quadrant(m, m.where(large, 1.0, a), m.where(large, 1.0, b))
-    scale = 1.0 / m.where(large, m.maximum(a, b), 1.0)
-    u, v = m.where(large, a, 1.0) * scale, m.where(large, b, 1.0) * scale
-    both_infinite = m.equal(a, INF) & m.equal(b, INF)
-    u, v = m.where(both_infinite, 1.0, m.where(m.equal(a, INF), 1.0, u)), m.where(m.equal(b, INF), 1.0, v)
-    small = 0.5 * (scale * scale) / (u * u + v * v)
-    u, v = u - small * u, v + small * v  # i / sqrt(pi) / (z - 1 / (2 z)), divided by the scale
-    front = scale * (1 / math.sqrt(math.pi)) / (u * u + v * v)
-    real, imag = m.where(large, front * v, real), m.where(large, front * u, imag)
-    imag = m.where(x < 0.0, -imag, imag)
-    below, beyond = y < 0.0, m.maximum(a, b) > SQUARES
-    p, q = m.where(below & ~beyond, x, 0.0), m.where(below & ~beyond, y, 0.0)
-    reflection, angle = 2.0 * _exp_of_difference(m, p, q), 2.0 * p * q
-    reflection = m.where(beyond, m.where(b > a, m.like(x, INF), 0.0), reflection)
-    real = m.where(below, reflection * m.cos(angle) - real, real)
-    imag = m.where(below & ~beyond, imag - reflection * m.sin(angle), imag)
-    known = m.equal(x, x) & m.equal(y, y)
-    return m.where(known, real, NAN), m.where(known, imag, NAN)
-
-
-def faddeeva_real(m, x, y, precision):
-    """The real part of w(x + iy)."""
-    return _faddeeva(m, x, y)[0]
-
-
-def faddeeva_imag(m, x, y, precision):
-    """Its imaginary part."""
-    return _faddeeva(m, x, y)[1]
 
 
 DOUBLE_FACTORIALS = tuple(float(math.prod(range(1, 2 * k, 2))) for k in range(1, 18))

@@ -112,8 +112,20 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 def _rel_entr(p, q):
     both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     inner, outer = jnp.where(both, p, 1), jnp.where(both, q, 1)
-    value = jnp.where(both, inner * _log_quotient(inner, outer), jnp.where(none, 0, np.inf))
+    value = jnp.where(both, _positive_rel_entr(inner, outer), jnp.where(none, 0, np.inf))
     return jnp.where(jnp.isnan(p) | jnp.isnan(q), np.nan, value)
+
+
+@custom_jvp
+@jit
+def _positive_rel_entr(p, q):
+    return p * _log_quotient(p, q)
+
+
+@_positive_rel_entr.defjvp
+def _positive_rel_entr_jvp(primals, tangents):
+    (p, q), (dp, dq) = primals, tangents
+    return _positive_rel_entr(p, q), dp * (_log_quotient(p, q) + 1) - dq * (p / q)
 
 
 @custom_jvp

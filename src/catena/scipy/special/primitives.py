@@ -18,11 +18,12 @@ from catena.lax.powers import square
 from catena.lax.special import digamma, erf, jvp_in, polygamma
 from catena.lax.structure import broadcast_to, like
 from catena.lax.transcendental import cos, exp, log, log1p, sin
+from catena.transform.jvp import jvp_flat
 
 algorithms = LazyModule("catena.compiler.vector_math.algorithms")
 mathematics = LazyModule("catena.compiler.vector_math.mathematics")
 
-ROOT_PI, ROOT_TWO_PI = math.sqrt(math.pi), math.sqrt(2 * math.pi)
+ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
 
 def special(name: str, *tangents, **rules):
@@ -203,26 +204,36 @@ erfcx_slope_p = special("erfcx_slope", lambda t, x, y: mul(t, times(add(erfcx_p.
 dawsn_p = special("dawsn", lambda t, x, y: mul(t, dawsn_slope_p.bind(x)))
 dawsn_slope_p = special("dawsn_slope", lambda t, x, y: mul(t, times(add(dawsn_p.bind(x), mul(x, y)), -2)))
 
-# w' = -2 z w + 2 i / sqrt(pi), and w is holomorphic.
-
-
-def _slope_of_real(x, y, u, v):
-    return times(sub(mul(x, u), mul(y, v)), -2)
-
-
-def _slope_of_imag(x, y, u, v):
-    return plus(times(add(mul(x, v), mul(y, u)), -2), 2 / ROOT_PI)
-
-
+# w is holomorphic: the derivatives of its parts are those of w'. w'' = -2 w - 2 z w'.
 faddeeva_real_p = special(
     "faddeeva_real",
-    lambda t, x, y, u: mul(t, _slope_of_real(x, y, u, faddeeva_imag_p.bind(x, y))),
-    lambda t, x, y, u: neg(mul(t, _slope_of_imag(x, y, u, faddeeva_imag_p.bind(x, y)))),
+    lambda t, x, y, u: mul(t, faddeeva_slope_real_p.bind(x, y)),
+    lambda t, x, y, u: neg(mul(t, faddeeva_slope_imag_p.bind(x, y))),
 )
 faddeeva_imag_p = special(
     "faddeeva_imag",
-    lambda t, x, y, v: mul(t, _slope_of_imag(x, y, faddeeva_real_p.bind(x, y), v)),
-    lambda t, x, y, v: mul(t, _slope_of_real(x, y, faddeeva_real_p.bind(x, y), v)),
+    lambda t, x, y, v: mul(t, faddeeva_slope_imag_p.bind(x, y)),
+    lambda t, x, y, v: mul(t, faddeeva_slope_real_p.bind(x, y)),
+)
+
+
+def _curvature_of_real(x, y, p, q):
+    return times(add(faddeeva_real_p.bind(x, y), sub(mul(x, p), mul(y, q))), -2)
+
+
+def _curvature_of_imag(x, y, p, q):
+    return times(add(faddeeva_imag_p.bind(x, y), add(mul(x, q), mul(y, p))), -2)
+
+
+faddeeva_slope_real_p = special(
+    "faddeeva_slope_real",
+    lambda t, x, y, p: mul(t, _curvature_of_real(x, y, p, faddeeva_slope_imag_p.bind(x, y))),
+    lambda t, x, y, p: neg(mul(t, _curvature_of_imag(x, y, p, faddeeva_slope_imag_p.bind(x, y)))),
+)
+faddeeva_slope_imag_p = special(
+    "faddeeva_slope_imag",
+    lambda t, x, y, q: mul(t, _curvature_of_imag(x, y, faddeeva_slope_real_p.bind(x, y), q)),
+    lambda t, x, y, q: mul(t, _curvature_of_real(x, y, faddeeva_slope_real_p.bind(x, y), q)),
 )
 
 # ------------------------------------------------------------------------------------------------------------
@@ -273,12 +284,35 @@ hyp1f1_p = special(
     "hyp1f1",
     lambda t, a, b, x, y: mul(t, hyp1f1_by_a_p.bind(a, b, x)),
     lambda t, a, b, x, y: mul(t, hyp1f1_by_b_p.bind(a, b, x)),
-    lambda t, a, b, x, y: mul(t, mul(div(a, b), hyp1f1_p.bind(plus(a, 1), plus(b, 1), x))),
+    lambda t, a, b, x, y: mul(t, hyp1f1_by_x_p.bind(a, b, x)),
 )
 hyp2f1_p = special(
     "hyp2f1",
     lambda t, a, b, c, x, y: mul(t, hyp2f1_by_a_p.bind(a, b, c, x)),
     lambda t, a, b, c, x, y: mul(t, hyp2f1_by_b_p.bind(a, b, c, x)),
     lambda t, a, b, c, x, y: mul(t, hyp2f1_by_c_p.bind(a, b, c, x)),
-    lambda t, a, b, c, x, y: mul(t, mul(div(mul(a, b), c), hyp2f1_p.bind(plus(a, 1), plus(b, 1), plus(c, 1), x))),
+    lambda t, a, b, c, x, y: mul(t, hyp2f1_by_x_p.bind(a, b, c, x)),
+)
+
+
+def _by_formula(primitive, formula):
+    """The rule for derivatives of ``primitive``: those of a formula for it, which has fewer digits than it."""
+
+    def jvp(primals, tangents):
+        _, (tangent,) = jvp_flat(lambda *xs: [formula(*xs)], primals, tangents)
+        return primitive().bind(*primals), tangent
+
+    return jvp
+
+
+hyp1f1_by_x_p = special(
+    "hyp1f1_by_x",
+    jvp=_by_formula(lambda: hyp1f1_by_x_p, lambda a, b, x: mul(div(a, b), hyp1f1_p.bind(plus(a, 1), plus(b, 1), x))),
+)
+hyp2f1_by_x_p = special(
+    "hyp2f1_by_x",
+    jvp=_by_formula(
+        lambda: hyp2f1_by_x_p,
+        lambda a, b, c, x: mul(div(mul(a, b), c), hyp2f1_p.bind(plus(a, 1), plus(b, 1), plus(c, 1), x)),
+    ),
 )
