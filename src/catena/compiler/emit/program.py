@@ -25,6 +25,7 @@ from catena.compiler.emit import (
     libraries,
     parallel,
     selection,
+    small_matrices,
     sort_steps,
     stack_steps,
 )
@@ -188,6 +189,7 @@ RULES: dict[type[Step], Callable[[ProgramWriter, Step], None]] = {
     steps.Select: selection.select,
     steps.Transform: fourier.transform,
     steps.Lapack: libraries.lapack,
+    steps.SmallMatrices: small_matrices.small_matrices,
     steps.Host: libraries.host,
     steps.While: control.while_loop,
     steps.Scan: control.scan,

@@ -145,6 +145,21 @@ class Lapack(NamedTuple):
     batch: int
 
 
+class HowToSolve(NamedTuple):
+    """Which triangular systems: op(A) X = B, or X op(A) = B."""
+
+    left: bool
+    lower: bool
+    transposed: bool
+    unit_diagonal: bool
+
+
+class SmallMatrices(NamedTuple):
+    routine: str  # cholesky, lu or triangular_solve
+    batch: int
+    how: HowToSolve | None = None
+
+
 class Host(NamedTuple):
     callback: Callable
     ordered: bool
@@ -255,6 +270,7 @@ FORMS: dict[str, Form] = {
     "ranked": STEP._replace(title="selection by rank"),
     "fourier": STEP._replace(params=Fourier),
     "lapack": STEP._replace(params=Lapack),
+    "small_matrices": STEP._replace(params=SmallMatrices),
     "host": STEP._replace(params=Host, title="call of a Python function"),
     "stack_new": STEP._replace(params=NewStack),
     "stack_length": STEP,

@@ -28,7 +28,7 @@ from collections.abc import Callable
 import numpy as np
 
 from catena.compiler.graph import fourier
-from catena.compiler.graph.forms import Lapack
+from catena.compiler.graph.forms import HowToSolve, Lapack, SmallMatrices
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 from catena.runtime import lapack_calls
@@ -63,6 +63,20 @@ def call(b, routine: Call, ins: list, batch: tuple) -> list:
     )
 
 
+SMALL = 32  # rows and columns of matrices that the program factorises and solves itself, one matrix to a lane
+
+
+def _is_small(*matrices) -> bool:
+    """Whether all are small, and real. Sizes of a member alone decide, so that values do not depend on the batch."""
+    sizes = [n for x in matrices for n in x.shape[-2:]]
+    return max(sizes) <= SMALL and min(sizes) > 0 and KIND[matrices[0].dtype] == "f"
+
+
+def small(b, routine: str, ins: list, outs: list, how: HowToSolve | None = None) -> list:
+    """A routine of the program's own on every batch member."""
+    return b.multi("small_matrices", ins, outs, SmallMatrices(routine, math.prod(ins[0].shape[:-2]), how))
+
+
 def _flip(b, x):
     """The last two dimensions exchanged."""
     return b.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
@@ -90,6 +104,9 @@ def _is_complex(x) -> bool:
 
 
 def _cholesky(b, a, *, outs, **_):
+    _dtype(a)
+    if _is_small(a):
+        return small(b, "cholesky", [a], [(a.shape, a.dtype)])
     factor, info = call(b, lapack_calls.potrf(_dtype(a), a.shape[-1]), [a], a.shape[:-2])
     rows, columns = (b.iota(np.int32, a.shape, a.ndim - d) for d in (2, 1))
     lower = b.map("select", b.map("ge", rows, columns), factor, b.full(a.shape, np.zeros((), a.dtype)))
@@ -100,6 +117,9 @@ def _triangular_solve(b, a, x, *, outs, left_side, lower, transpose_a=0, unit_di
     transposed = int(getattr(transpose_a, "value", transpose_a)) or 0
     if conjugate_a and transposed == 1:
         transposed = 2
+    if _is_small(a, x):
+        how = HowToSolve(bool(left_side), bool(lower), bool(transposed), bool(unit_diagonal))
+        return small(b, "triangular_solve", [a, x], [(x.shape, x.dtype)], how)
     if conjugate_a and transposed == 0:
         a = b.map("conj", a)
     routine = lapack_calls.trsm(_dtype(a), *x.shape[-2:], left_side, lower, transposed, unit_diagonal)
@@ -107,6 +127,10 @@ def _triangular_solve(b, a, x, *, outs, left_side, lower, transpose_a=0, unit_di
 
 
 def _lu(b, a, *, outs, **_):
+    _dtype(a)
+    if _is_small(a):
+        *batch, m, n = a.shape
+        return small(b, "lu", [a], [(a.shape, a.dtype), ((*batch, min(m, n)), np.int32), (tuple(batch), np.int32)])
     lu, pivots, info = call(b, lapack_calls.getrf(_dtype(a), *a.shape[-2:]), [_flip(b, a)], a.shape[:-2])
     one = b.constant(np.ones((), pivots.dtype))
     return [_flip(b, lu), b.convert(b.map("sub", pivots, one), np.int32), b.convert(info, np.int32)]

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from catena.compiler.interpret import keys, libraries, nests, products
+from catena.compiler.interpret import keys, libraries, nests, products, small_matrices
 from catena.compiler.interpret.memory import Memory
 from catena.compiler.interpret.nests import Place
 from catena.compiler.plan import program as steps
@@ -194,6 +194,7 @@ RULES: dict[type[Step], Callable[[Memory, Any], None]] = {
     steps.Select: keys.select,
     steps.Transform: products.transform,
     steps.Lapack: libraries.lapack,
+    steps.SmallMatrices: small_matrices.small_matrices,
     steps.Host: libraries.host,
     steps.While: _while,
     steps.Scan: _scan,

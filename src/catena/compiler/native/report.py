@@ -97,6 +97,8 @@ def _node(fused: Fused, v: Value, bodies: list[Fused]) -> list[str]:
         return _loop(v, results, bodies)
     if v.form == "lapack":
         return [_line("library call", v.params.routine, results, [v])]
+    if v.form == "small_matrices":
+        return [_line("small matrices", v.params.routine, results, [v])]
     return [_line("step", form.title or v.form, results, [v])]
 
 

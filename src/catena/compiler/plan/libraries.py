@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from catena.compiler.graph import forms
 from catena.compiler.graph.graph import Value
+from catena.compiler.graph.types import NAMES
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.plan.program import Host, Lapack, NewStack, ReadStack, StackLength, WriteStack
+from catena.compiler.plan.program import Host, Lapack, NewStack, ReadStack, SmallMatrices, StackLength, WriteStack
 
 PASSES = 16  # that a routine makes over a matrix for each of its rows, when it is asked how long many will take
 CALL = 64  # what a call costs besides, as so many more elements in each row
@@ -42,6 +45,21 @@ def lapack(p: Planner, frame: Frame, i: int, node: Value) -> None:
     frame.steps.append(step)
     for buffer in buffers.values():
         p.free(buffer)
+
+
+def small_matrices(p: Planner, frame: Frame, i: int, node: Value) -> None:
+    """A routine of our own for every batch member."""
+    n: forms.SmallMatrices = node.params
+    ins, outs = [p.address(frame, x) for x in node.args], [p.define(frame, out) for out in node.results]
+    if not n.batch:
+        return
+    shapes = [x.shape[-2:] for x in node.args]
+    work = max(math.prod(shape) for shape in shapes) * shapes[0][0]
+    units = n.batch * work
+    p.costs.units += units
+    frame.steps.append(
+        SmallMatrices(n.routine, n.how, NAMES[node.args[0].dtype], shapes, n.batch, ins, outs, work, units)
+    )
 
 
 def _result(p: Planner, frame: Frame, i: int, node: Value, k: int):
@@ -99,6 +117,7 @@ def read_stack(p: Planner, frame: Frame, i: int, node: Value) -> None:
 RULES = {
     "host": host,
     "lapack": lapack,
+    "small_matrices": small_matrices,
     "stack_new": new_stack,
     "stack_length": stack_length,
     "stack_write": write_stack,

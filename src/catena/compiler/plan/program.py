@@ -10,6 +10,7 @@ name what they read and write: a step's `operands` say where these are.
     gemm        a product by BLAS
     sort order ranks select                       rows of keys
     transform   Fourier transforms along an axis
+    small_matrices  a factorisation or solution of each of a batch of small matrices
     lapack host                                   calls out of the program
     while scan branch                             control flow over blocks
     new_stack stack_length write_stack read_stack growing lists
@@ -25,6 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from catena.compiler.graph.forms import HowToSolve
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Machine
 
@@ -467,8 +469,21 @@ class Transform(Step):
         return self.plan.describe()
 
 
+class Call(Step):
+    """A step that reads its operands whole, and writes its results."""
+
+    ins: list[Buffer]
+    outs: list[Buffer]
+
+    def reads(self):
+        return self.ins
+
+    def writes(self):
+        return self.outs
+
+
 @dataclass(eq=False)
-class Lapack(Step):
+class Lapack(Call):
     """A routine for every member of a batch; see `runtime/lapack_calls.py` for `arguments`."""
 
     routine: str
@@ -482,12 +497,6 @@ class Lapack(Step):
     units: int
     name: ClassVar[str] = "lapack"
 
-    def reads(self):
-        return self.ins
-
-    def writes(self):
-        return self.outs
-
     def scratch(self):
         return list(self.work.values())
 
@@ -496,7 +505,26 @@ class Lapack(Step):
 
 
 @dataclass(eq=False)
-class Host(Step):
+class SmallMatrices(Call):
+    """A factorisation or solution of every member of a batch of small matrices."""
+
+    routine: str
+    how: HowToSolve | None
+    type: str
+    shapes: list[tuple[int, int]]  # of a member's operands
+    batch: int
+    ins: list[Buffer]
+    outs: list[Buffer]
+    work: int  # elementary operations for a member
+    units: int
+    name: ClassVar[str] = "small_matrices"
+
+    def detail(self):
+        return f"{self.routine} for {self.batch}"
+
+
+@dataclass(eq=False)
+class Host(Call):
     """A call of a Python function with the addresses of operands and results."""
 
     callback: Callable
@@ -504,12 +532,6 @@ class Host(Step):
     ins: list[Buffer]
     outs: list[Buffer]
     name: ClassVar[str] = "host"
-
-    def reads(self):
-        return self.ins
-
-    def writes(self):
-        return self.outs
 
 
 # ---- control flow --------------------------------------------------------------------------------------------

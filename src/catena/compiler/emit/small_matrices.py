@@ -1,0 +1,405 @@
+"""Factorisations and solutions of small matrices, one matrix to a lane, as LLVM IR.
+
+As many matrices as a vector has lanes are a group. Their elements are brought into scratch memory (`_Group.fetch`),
+where a vector holds the same element of all of them; there the algorithm runs once for the whole group, as on a matrix
+whose elements are vectors, and what it made is brought back (`_Group.deliver`). Small loops are written out, so that
+matrices of few rows stay in registers. A lane's arithmetic does not depend on what the others hold, so a batch of few
+members, each worked on for itself, gets the same bits; vectors lie along rows there (`_Matrix.subtract`).
+
+The algorithms subtract each finished column, or unknown, from what is left at once (Golub and Van Loan, "Matrix
+Computations", 4th ed., 3.1, 3.4 and 4.2); rows change places as LAPACK's `getrf` has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from catena.compiler.emit import ops, tasks
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.graph.types import TYPES, Type, constant, mangled, vector
+from catena.compiler.plan.program import SmallMatrices
+
+WRITTEN_OUT = 4  # rows of matrices whose loops are written out
+
+Index = int | str  # a number, or the name of a loop's variable
+
+
+def small_matrices(w, step: SmallMatrices) -> None:
+    """Writes a routine for every member of a batch."""
+    t = TYPES[step.type]
+    width = w.machine.vector_bytes // t.bytes
+    lanes = width if 2 * step.batch >= width else 1
+    masked = "avx512f" in w.machine.features
+
+    def run(e: Emitter, own: list[str], group: str) -> None:
+        ROUTINES[step.routine](_Group(e, t, lanes, width, step, own, group, masked))
+
+    pointers = [w.pointer(b) for b in (*step.ins, *step.outs)]
+    tasks.over_rows(w, pointers, -(-step.batch // lanes), lanes * step.work, run, step.units)
+
+
+class _Matrix:
+    """Rows of vectors in scratch memory."""
+
+    def __init__(self, g: _Group, slot: str, columns: int, transposed: bool = False):
+        self.g, self.slot, self.columns, self.transposed = g, slot, columns, transposed
+
+    @property
+    def T(self) -> _Matrix:
+        return _Matrix(self.g, self.slot, self.columns, not self.transposed)
+
+    def _place(self, i: Index, j: Index) -> str:
+        i, j = (j, i) if self.transposed else (i, j)
+        g = self.g
+        return g.e.element(self.slot, g.vector, g.sum(g.times(i, self.columns), j))
+
+    def __getitem__(self, at: tuple[Index, Index]) -> str:
+        return self.g.e.op(f"load {self.g.vector}, ptr {self._place(*at)}")
+
+    def __setitem__(self, at: tuple[Index, Index], x: str) -> None:
+        self.g.e.do(f"store {self.g.vector} {x}, ptr {self._place(*at)}")
+
+    def subtract(self, i: Index, factor: str, source: _Matrix, k: int, columns: range) -> None:
+        """Takes `factor` times row `k` of `source` from row `i`, in some columns."""
+        g = self.g
+        if g.lanes == 1 and not self.transposed:
+            for j, width in _pieces(columns, g.width):
+                self._subtract_piece(i, factor, source, k, j, width)
+            return
+
+        def one(j: Index) -> None:
+            self[i, j] = g.less_product(self[i, j], factor, source[k, j])
+
+        g.each(columns.start, columns.stop, one)
+
+    def _subtract_piece(self, i: Index, factor: str, source: _Matrix, k: int, j: int, width: int) -> None:
+        g = self.g
+        v, place = vector(g.t.memory, width), self._place(i, j)
+        x, y = (g.e.op(f"load {v}, ptr {at}, align {g.t.bytes}") for at in (place, source._place(k, j)))
+        made = g.less_product(x, g.e.splat(factor, g.t.memory, width), y, v)
+        g.e.do(f"store {v} {made}, ptr {place}, align {g.t.bytes}")
+
+
+def _pieces(columns: range, width: int) -> Iterator[tuple[int, int]]:
+    """Where vectors begin that cover the columns, and how many lanes they have: ever fewer at the end."""
+    at = columns.start
+    while at < columns.stop:
+        while at + width > columns.stop:
+            width //= 2
+        yield at, width
+        at += width
+
+
+class _Group:
+    """The matrices of a group, and arithmetic on vectors of an element of each."""
+
+    def __init__(
+        self, e: Emitter, t: Type, lanes: int, width: int, step: SmallMatrices, own: list[str], group: str, masked: bool
+    ):
+        self.e, self.t, self.lanes, self.width, self.step, self.masked = e, t, lanes, width, step, masked
+        self.vector, self.flags, self.integers = (vector(x, lanes) for x in (t.memory, "i1", "i32"))
+        self.written_out = all(n <= WRITTEN_OUT for shape in step.shapes for n in shape)
+        self.pointers = own
+        first = e.op(f"mul nsw i64 {group}, {lanes}")
+        # In the last group, lanes beyond the batch do as its last member's does, and write the same again.
+        last = str(step.batch - 1)
+        beyond = (e.op(f"add nsw i64 {first}, {k}") for k in range(lanes))
+        self.members = [e.op(f"call i64 @llvm.smin.i64(i64 {x}, i64 {last})") for x in beyond]
+
+    # ---- numbers and loops ---------------------------------------------------------------------------------
+
+    def times(self, i: Index, k: int) -> Index:
+        return i * k if isinstance(i, int) else self.e.op(f"mul nsw i64 {i}, {k}")
+
+    def sum(self, i: Index, j: Index) -> Index:
+        if isinstance(i, int) and isinstance(j, int):
+            return i + j
+        return self.e.op(f"add nsw i64 {i}, {j}")
+
+    def each(self, start: Index, stop: Index, body: Callable[[Index], None]) -> None:
+        """Runs the body for all numbers from `start` to `stop`, of which there is at least one if they are names."""
+        if isinstance(start, int) and isinstance(stop, int):
+            if start >= stop:
+                return
+            if self.written_out or stop - start == 1:
+                for i in range(start, stop):
+                    body(i)
+                return
+        i, opened = self.e.begin_loop(start, stop)
+        body(i)
+        self.e.end_loop(opened)
+
+    # ---- vectors -------------------------------------------------------------------------------------------
+
+    def constant(self, value: float) -> str:
+        return constant(value, self.t, self.lanes)
+
+    def call(self, name: str, x: str) -> str:
+        return ops.intrinsic(self.e, name, self.t, [x], self.lanes)
+
+    def compare(self, how: str, x: str, y: str) -> str:
+        return self.e.op(f"fcmp {how} {self.vector} {x}, {y}")
+
+    def select(self, mask: str, x: str, y: str, type_: str = "") -> str:
+        type_ = type_ or self.vector
+        return self.e.op(f"select {self.flags} {mask}, {type_} {x}, {type_} {y}")
+
+    def divide(self, x: str, y: str) -> str:
+        return self.e.op(f"fdiv {self.vector} {x}, {y}")
+
+    def less_product(self, x: str, a: str, b: str, type_: str = "") -> str:
+        """x - a b, rounded once where the processor can."""
+        type_ = type_ or self.vector
+        product = self.e.op(f"fmul contract {type_} {a}, {b}")
+        return self.e.op(f"fsub contract {type_} {x}, {product}")
+
+    def number(self, i: Index) -> str:
+        """A number in all lanes, as an integer of 32 bits."""
+        return self.e.splat(str(i) if isinstance(i, int) else self.e.op(f"trunc i64 {i} to i32"), "i32", self.lanes)
+
+    def variable(self, type_: str, x: str) -> str:
+        """Memory of a vector that changes in loops."""
+        slot = self.e.slot(type_, 64)
+        self.e.do(f"store {type_} {x}, ptr {slot}")
+        return slot
+
+    # ---- to scratch memory and back ------------------------------------------------------------------------
+
+    def fetch(self, k: int) -> _Matrix:
+        """Operand `k` of the step."""
+        rows, columns = self.step.shapes[k]
+        slot = self.e.slot(f"[{rows * columns} x {self.vector}]", 64)
+        self._exchange(slot, self._places(k, rows * columns * self.t.bytes), rows * columns, self.t.memory, self._bring)
+        return _Matrix(self, slot, columns)
+
+    def deliver(self, k: int, slot: str, count: int, memory: str, size: int) -> None:
+        """Writes `count` elements, of so many bytes, to result `k` of the step."""
+        places = self._places(len(self.step.shapes) + k, count * size)
+        self._exchange(slot, places, count, memory, self._return)
+
+    def _places(self, k: int, size: int) -> list[str]:
+        """Where an operand or result of each lane begins, given its bytes."""
+        offsets = (self.e.op(f"mul nsw i64 {member}, {size}") for member in self.members)
+        return [self.e.element(self.pointers[k], "i8", offset) for offset in offsets]
+
+    def _exchange(self, slot: str, places: list[str], count: int, memory: str, move: Callable) -> None:
+        """Moves `count` elements of each lane in squares of as many as there are lanes; the last square begins where
+        it ends with the last element, or is cut where there are fewer than it has.
+        """
+        whole, rest = divmod(count, self.lanes)
+        if whole == 1:
+            move(slot, places, 0, self.lanes, memory)
+        elif whole:
+            at, opened = self.e.begin_loop(0, whole * self.lanes, self.lanes)
+            move(slot, places, at, self.lanes, memory)
+            self.e.end_loop(opened)
+        if rest:
+            move(slot, places, max(count - self.lanes, 0), min(self.lanes, count), memory)
+
+    def _bring(self, slot: str, places: list[str], at: Index, count: int, memory: str) -> None:
+        e, v = self.e, vector(memory, self.lanes)
+        froms = [e.element(place, memory, at) for place in places]
+        if count == self.lanes or self.masked:
+            rows = [self._load(place, v, memory, count) for place in froms]
+            columns = e.transposed(rows, memory)[:count]
+        else:
+            columns = [self._column(froms, i, memory) for i in range(count)]
+        for i, column in enumerate(columns):
+            e.do(f"store {v} {column}, ptr {e.element(slot, v, self.sum(at, i))}")
+
+    def _column(self, places: list[str], i: int, memory: str) -> str:
+        e, column = self.e, "poison"
+        for k, place in enumerate(places):
+            x = e.op(f"load {memory}, ptr {e.element(place, memory, i)}")
+            column = e.op(f"insertelement {vector(memory, self.lanes)} {column}, {memory} {x}, i64 {k}")
+        return column
+
+    def _return(self, slot: str, places: list[str], at: Index, count: int, memory: str) -> None:
+        e, v = self.e, vector(memory, self.lanes)
+        columns = [e.op(f"load {v}, ptr {e.element(slot, v, self.sum(at, i))}") for i in range(count)]
+        tos = [e.element(place, memory, at) for place in places]
+        if count == self.lanes or (self.masked and count > 1):
+            for row, place in zip(e.transposed(columns + ["poison"] * (self.lanes - count), memory), tos):
+                self._store(row, place, v, memory, count)
+            return
+        for i, column in enumerate(columns):
+            for k, place in enumerate(tos):
+                x = e.op(f"extractelement {v} {column}, i64 {k}")
+                e.do(f"store {memory} {x}, ptr {e.element(place, memory, i)}")
+
+    def _load(self, place: str, v: str, memory: str, count: int) -> str:
+        align = self._align(memory)
+        if count == self.lanes:
+            return self.e.op(f"load {v}, ptr {place}, align {align}")
+        name = f"@llvm.masked.load.v{self.lanes}{mangled(memory)}.p0"
+        return self.e.op(f"call {v} {name}(ptr {place}, i32 {align}, {self._first(count)}, {v} poison)")
+
+    def _store(self, x: str, place: str, v: str, memory: str, count: int) -> None:
+        align = self._align(memory)
+        if count == self.lanes:
+            self.e.do(f"store {v} {x}, ptr {place}, align {align}")
+        else:
+            name = f"@llvm.masked.store.v{self.lanes}{mangled(memory)}.p0"
+            self.e.do(f"call void {name}({v} {x}, ptr {place}, i32 {align}, {self._first(count)})")
+
+    def _first(self, count: int) -> str:
+        """The mask of the first lanes."""
+        return f"{self.flags} <{', '.join(f'i1 {str(k < count).lower()}' for k in range(self.lanes))}>"
+
+    @staticmethod
+    def _align(memory: str) -> int:
+        return 8 if memory == "double" else 4
+
+
+# ---- routines ----------------------------------------------------------------------------------------------
+
+
+def _cholesky(g: _Group) -> None:
+    """The lower triangular factor, zeros above; NaN where the matrix is not positive definite."""
+    n, a, good = g.step.shapes[0][0], g.fetch(0), ""
+    for k in range(n):
+        definite = g.compare("ogt", a[k, k], g.constant(0.0))
+        good = g.e.op(f"and {g.flags} {good}, {definite}") if good else definite
+        root = g.call("sqrt", a[k, k])
+        a[k, k] = root
+
+        def scale(i: Index, k=k, root=root) -> None:
+            a[i, k] = a[k, i] = g.divide(a[i, k], root)  # what is above the diagonal is free
+
+        def subtract(i: Index, k=k) -> None:
+            if g.lanes == 1:
+                a.subtract(i, a[i, k], a, k, range(k + 1, n))
+                return
+            factor = a[i, k]
+
+            def one(j: Index) -> None:
+                a[i, j] = g.less_product(a[i, j], factor, a[k, j])
+
+            g.each(k + 1, g.sum(i, 1), one)
+
+        g.each(k + 1, n, scale)
+        g.each(k + 1, n, subtract)
+    nan, zero = g.constant(float("nan")), g.constant(0.0)
+
+    def below(i: Index) -> None:
+        def one(j: Index) -> None:
+            a[i, j] = g.select(good, a[i, j], nan)
+
+        g.each(0, g.sum(i, 1), one)
+
+    def above(j: Index) -> None:
+        def one(i: Index) -> None:
+            a[i, j] = g.select(good, zero, nan)
+
+        g.each(0, j, one)
+
+    g.each(0, n, below)
+    g.each(1, n, above)
+    g.deliver(0, a.slot, n * n, g.t.memory, g.t.bytes)
+
+
+def _lu(g: _Group) -> None:
+    """Both factors in one matrix, with the rows that changed places, and the first zero on the diagonal, from 1 on."""
+    e, (m, n) = g.e, g.step.shapes[0]
+    a, count = g.fetch(0), min(m, n)
+    pivots, info = e.slot(f"[{count} x {g.integers}]", 64), g.variable(g.integers, "zeroinitializer")
+    for k in range(count):
+        place = _pivot(g, a, k, m)
+        e.do(f"store {g.integers} {place}, ptr {e.element(pivots, g.integers, k)}")
+        _swap(g, a, k, place)
+        pivot = a[k, k]
+        zero = g.compare("oeq", pivot, g.constant(0.0))
+        _note(g, info, zero, k + 1)
+
+        def eliminate(i: Index, k=k, pivot=pivot, zero=zero) -> None:
+            factor = g.select(zero, a[i, k], g.divide(a[i, k], pivot))
+            a[i, k] = factor
+            a.subtract(i, factor, a, k, range(k + 1, n))
+
+        g.each(k + 1, m, eliminate)
+    g.deliver(0, a.slot, m * n, g.t.memory, g.t.bytes)
+    g.deliver(1, pivots, count, "i32", 4)
+    g.deliver(2, info, 1, "i32", 4)
+
+
+def _pivot(g: _Group, a: _Matrix, k: int, rows: int) -> str:
+    """The row, from `k` on, of the first element of column `k` that none exceeds."""
+    e = g.e
+    best, place = g.variable(g.vector, g.call("fabs", a[k, k])), g.variable(g.integers, g.number(k))
+
+    def look(i: Index) -> None:
+        x, most = g.call("fabs", a[i, k]), e.op(f"load {g.vector}, ptr {best}")
+        more = g.compare("ogt", x, most)
+        e.do(f"store {g.vector} {g.select(more, x, most)}, ptr {best}")
+        known = e.op(f"load {g.integers}, ptr {place}")
+        e.do(f"store {g.integers} {g.select(more, g.number(i), known, g.integers)}, ptr {place}")
+
+    g.each(k + 1, rows, look)
+    return e.op(f"load {g.integers}, ptr {place}")
+
+
+def _swap(g: _Group, a: _Matrix, k: int, place: str) -> None:
+    """Exchanges rows `k` and `place`, which each lane has chosen for itself."""
+    e, (rows, columns) = g.e, g.step.shapes[0]
+    if g.lanes == 1:
+        row = e.op(f"sext i32 {place} to i64")
+
+        def exchange(j: Index) -> None:
+            a[k, j], a[row, j] = a[row, j], a[k, j]
+
+        g.each(0, columns, exchange)
+        return
+
+    def exchange_chosen(j: Index) -> None:
+        old = a[k, j]
+        chosen = g.variable(g.vector, old)
+
+        def look(i: Index) -> None:
+            here, x = e.op(f"icmp eq {g.integers} {place}, {g.number(i)}"), a[i, j]
+            e.do(f"store {g.vector} {g.select(here, x, e.op(f'load {g.vector}, ptr {chosen}'))}, ptr {chosen}")
+            a[i, j] = g.select(here, old, x)
+
+        g.each(k + 1, rows, look)
+        a[k, j] = e.op(f"load {g.vector}, ptr {chosen}")
+
+    g.each(0, columns, exchange_chosen)
+
+
+def _note(g: _Group, info: str, zero: str, number: int) -> None:
+    """Keeps the first number for which a pivot was zero."""
+    e = g.e
+    known = e.op(f"load {g.integers}, ptr {info}")
+    new = e.op(f"and {g.flags} {zero}, {e.op(f'icmp eq {g.integers} {known}, zeroinitializer')}" if g.lanes > 1 else
+               f"and i1 {zero}, {e.op(f'icmp eq i32 {known}, 0')}")  # fmt: skip
+    e.do(f"store {g.integers} {g.select(new, g.number(number), known, g.integers)}, ptr {info}")
+
+
+def _triangular_solve(g: _Group) -> None:
+    """X of op(A) X = B, or of X op(A) = B."""
+    how, (n, _), (rows, columns) = g.step.how, *g.step.shapes
+    a, x = g.fetch(0), g.fetch(1)
+    a = a.T if how.left == how.transposed else a  # a[i, k]: what unknown k counts in equation i
+    x = x if how.left else x.T
+    solutions = columns if how.left else rows
+    forward = how.lower == (how.left != how.transposed)
+    for i in range(n) if forward else reversed(range(n)):
+        if not how.unit_diagonal:
+            pivot = a[i, i]
+
+            def scale(v: Index, i=i, pivot=pivot) -> None:
+                x[i, v] = g.divide(x[i, v], pivot)
+
+            g.each(0, solutions, scale)
+
+        def subtract(r: Index, i=i) -> None:
+            x.subtract(r, a[r, i], x, i, range(solutions))
+
+        g.each(*((i + 1, n) if forward else (0, i)), subtract)
+    g.deliver(0, x.slot, rows * columns, g.t.memory, g.t.bytes)
+
+
+ROUTINES: dict[str, Callable[[_Group], None]] = {
+    "cholesky": _cholesky,
+    "lu": _lu,
+    "triangular_solve": _triangular_solve,
+}

@@ -1,0 +1,141 @@
+"""Factorisations and solutions of small matrices: against NumPy and SciPy in any batch, and a member for itself."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena import lax
+
+BOUND = {np.float32: 2e-4, np.float64: 1e-11}  # of results of some units, for well-conditioned matrices
+SIZES = [1, 2, 3, 4, 5, 9, 17, 32]
+BATCHES = [1, 2, 15, 16, 37]  # fewer than a vector lanes, as many, and some beyond
+STEPS = [(left, lower, transposed) for left in (True, False) for lower in (True, False) for transposed in (True, False)]
+
+
+def normal(*shape):
+    return np.random.default_rng(17).normal(size=shape)
+
+
+def regular(*shape, dtype):
+    """Matrices whose condition is moderate."""
+    return (normal(*shape) / np.sqrt(shape[-1]) + 2 * np.eye(*shape[-2:])).astype(dtype)
+
+
+def definite(*shape, dtype):
+    a = normal(*shape) / np.sqrt(shape[-1])
+    return (a @ a.swapaxes(-1, -2) + np.eye(shape[-1])).astype(dtype)
+
+
+@pytest.fixture(autouse=True)
+def wide():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.mark.parametrize("dtype", BOUND)
+@pytest.mark.parametrize("n", SIZES)
+def test_cholesky_factors_are_numpys(n, dtype):
+    for batch in BATCHES:
+        a = definite(batch, n, n, dtype=dtype)
+        got = np.asarray(jax.jit(lax.linalg.cholesky)(a))
+        np.testing.assert_allclose(got, np.linalg.cholesky(a), rtol=BOUND[dtype], atol=BOUND[dtype])
+        assert not np.triu(got, 1).any()
+
+
+def test_cholesky_reads_the_lower_triangle_and_says_what_is_not_definite():
+    a = definite(20, 6, 6, dtype=np.float32)
+    odd = np.triu(np.full((6, 6), np.nan, np.float32), 1) + np.tril(a)
+    odd[3, 5, 5], odd[7, 2, 2], odd[11, 0, 0] = -1.0, np.nan, 0.0
+    got = np.asarray(jax.jit(lambda a: lax.linalg.cholesky(a, symmetrize_input=False))(odd))
+    bad = np.isin(np.arange(20), [3, 7, 11])
+    assert np.isnan(got[bad][:, *np.tril_indices(6)]).all() and not np.isnan(got[~bad]).any()
+    np.testing.assert_allclose(got[~bad], np.linalg.cholesky(a)[~bad], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", BOUND)
+@pytest.mark.parametrize("shape", [(n, n) for n in SIZES] + [(3, 5), (5, 3), (1, 7), (30, 2)])
+def test_lu_factors_are_of_the_matrix_with_its_rows_exchanged(shape, dtype):
+    m, n = shape
+    for batch in BATCHES:
+        a = normal(batch, m, n).astype(dtype)
+        lu, pivots, order = (np.asarray(x) for x in jax.jit(lax.linalg.lu)(a))
+        k = min(m, n)
+        low = np.tril(lu[:, :, :k], -1) + np.eye(m, k, dtype=dtype)
+        product = low @ np.triu(lu[:, :k])
+        np.testing.assert_allclose(product, np.take_along_axis(a, order[:, :, None], 1), atol=20 * BOUND[dtype])
+        assert (np.abs(np.tril(lu[:, :, :k], -1)) <= 1).all()
+        assert (pivots >= np.arange(k)).all() and (pivots < m).all()
+
+
+def test_of_equal_pivots_the_first_is_taken_and_singular_matrices_are_factorised():
+    a = np.zeros((18, 3, 3), np.float32)
+    a[:9] = [[1, 2, 3], [-1, 2, 5], [1, 2, 4]]
+    lu, pivots, order = (np.asarray(x) for x in jax.jit(lax.linalg.lu)(a))
+    assert (pivots[:9, 0] == 0).all() and (pivots[9:] == [0, 1, 2]).all()
+    np.testing.assert_array_equal(lu[9:], np.zeros((9, 3, 3)))
+    np.testing.assert_array_equal(lu[0], [[1, 2, 3], [-1, 4, 8], [1, 0, 1]])
+    assert np.isinf(np.asarray(jax.jit(jnp.linalg.inv)(np.zeros((18, 2, 2), np.float32)))).any()
+
+
+@pytest.mark.parametrize("dtype", BOUND)
+@pytest.mark.parametrize("n", [1, 2, 4, 7, 32])
+@pytest.mark.parametrize("left, lower, transposed", STEPS)
+def test_triangular_solutions_fulfil_their_equations(left, lower, transposed, n, dtype):
+    for batch in (1, 17):
+        for unit_diagonal in (False, True):
+            a = regular(batch, n, n, dtype=dtype)  # with what is not to be read
+            b = normal(*((batch, n, 5) if left else (batch, 5, n))).astype(dtype)
+            how = {"left_side": left, "lower": lower, "transpose_a": transposed, "unit_diagonal": unit_diagonal}
+            x = np.asarray(jax.jit(lambda a, b, how=how: lax.linalg.triangular_solve(a, b, **how))(a, b))
+            used = np.tril(a) if lower else np.triu(a)
+            if unit_diagonal:
+                used = used * (1 - np.eye(n, dtype=dtype)) + np.eye(n, dtype=dtype)
+            used = used.swapaxes(1, 2) if transposed else used
+            scale = max(1.0, float(np.abs(x).max()))
+            np.testing.assert_allclose(used @ x if left else x @ used, b, atol=5 * BOUND[dtype] * scale)
+
+
+FUNCTIONS = {
+    "cholesky": lambda a: lax.linalg.cholesky(a @ a.swapaxes(-1, -2)),
+    "lu": lax.linalg.lu,
+    "solve": lambda a: jnp.linalg.solve(a, a[..., ::-1]),
+    "inv": jnp.linalg.inv,
+    "solve from the right": lambda a: lax.linalg.triangular_solve(a, a[..., ::-1, :], left_side=False, lower=True),
+}
+
+
+@pytest.mark.parametrize("dtype", BOUND)
+@pytest.mark.parametrize("n", [3, 8, 20])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_member_alone_has_the_bits_that_it_has_in_a_batch(name, n, dtype):
+    a = regular(37, n, n, dtype=dtype)
+    f = jax.jit(FUNCTIONS[name])
+    whole = [np.asarray(x) for x in jax.tree.leaves(f(a))]
+    for members in (slice(0, 1), slice(5, 9), slice(20, 37)):
+        part = jax.tree.leaves(f(a[members]))
+        for x, y in zip(part, whole, strict=True):
+            np.testing.assert_array_equal(np.asarray(x), y[members])
+    np.testing.assert_array_equal(jax.tree.leaves(f(a[36]))[0], whole[0][36])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_compiled_is_eager_within_rounding(name):
+    a = regular(9, 6, 6, dtype=np.float64)
+    compiled, eager = jax.jit(FUNCTIONS[name])(a), FUNCTIONS[name](jnp.asarray(a))
+    for x, y in zip(jax.tree.leaves(compiled), jax.tree.leaves(eager), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-12)
+
+
+def test_small_matrices_within_loops_and_under_derivatives():
+    a = regular(6, 3, 3, dtype=np.float64)
+
+    def steps(a):
+        def step(x, m):
+            x = jnp.linalg.solve(m, x) + 1.0
+            return x, jnp.linalg.det(m) * x.sum()
+
+        x, ys = lax.scan(step, jnp.ones((3, 2)), a)
+        return x.sum() + ys.sum()
+
+    jax.test_util.check_grads(jax.jit(steps), (a,), order=1, modes=("fwd", "rev"), atol=1e-5, rtol=1e-5)
