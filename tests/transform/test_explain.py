@@ -41,9 +41,10 @@ def test_loops_and_branches_are_shown_inside():
 
 def test_library_calls_sorts_and_scatters():
     def f(a, i):
-        return jnp.linalg.cholesky(a), jnp.sort(a[0]), jnp.zeros(5).at[i].add(1.0)
+        return jnp.linalg.cholesky(a), jnp.linalg.qr(a), jnp.sort(a[0]), jnp.zeros(5).at[i].add(1.0)
 
     text = jax.jit(f).explain(2 * jnp.eye(4), jnp.array([1, 1]))
+    assert "small matrices: cholesky" in text
     assert "library call: " in text
     assert "step: sort" in text
     assert "step: scatter" in text
