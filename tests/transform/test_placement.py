@@ -107,6 +107,24 @@ def test_random_numbers_follow_their_key(name):
         assert set(map(str, where(RANDOM[name](jax.random.key(0))))) == {str(HOME)}
 
 
+@pytest.mark.parametrize("name", RANDOM)
+def test_numbers_follow_a_key_that_was_placed_after_calls_with_one_that_was_not(name):
+    draw = RANDOM[name]
+    for key, place in [(jax.random.key(1), HOME), (jax.device_put(jax.random.key(1), D[2]), TWO)] * 2:
+        for _ in range(2):
+            assert set(map(str, where(draw(key)))) == {str(place)}
+
+
+def test_jitted_functions_follow_placed_keys():
+    f = jax.jit(lambda key, x: (jax.random.normal(key, (2,)) + x, jax.random.split(key)))
+    for key, place in [
+        (jax.random.key(1), HOME),
+        (KEY, TWO),
+        (jax.device_put(jax.random.key(1), D[1]), ([1], True)),
+    ] * 2:
+        assert set(map(str, where(f(key, 1.0)))) == {str(place)}
+
+
 def test_raw_keys_take_numbers_along():
     assert where(jax.random.uniform(jax.device_put(jax.random.PRNGKey(0), D[2]))) == [TWO]
 

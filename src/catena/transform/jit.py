@@ -24,7 +24,7 @@ from catena.core.face import Face
 from catena.core.failures import checks_named
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.pickling import global_name
-from catena.core.placed import PlacedArray, PlacedKeys
+from catena.core.placed import PlacedArray
 from catena.core.ref import Cell, Ref, core_of
 from catena.core.source import function_name, function_place
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
@@ -490,7 +490,8 @@ def as_it_is(x):
 
 READERS = dict.fromkeys((bool, int, float, complex, np.bool_, np.int32, np.int64, np.float32, np.float64), scalar_array)
 READERS[np.ndarray] = readable_array
-READERS.update(dict.fromkeys((PlacedArray, ExtendedArray, PlacedKeys, Token, Ref, Cell), as_it_is))  # others may lie
+# Others may lie; the types of keys that were placed do not say where.
+READERS.update(dict.fromkeys((PlacedArray, ExtendedArray, Token, Ref, Cell), as_it_is))
 WITH_TYPES = frozenset([Array, PlacedArray])  # whose types say where they are, and so where results belong
 
 
