@@ -80,6 +80,7 @@ ROWS = [
      "test_debug_nans_run_nothing_twice"),
     (TEXTS, "house/test_docs.py", "test_examples[debugging.md]"),
     (TEXTS, "lax/test_sorting.py", "test_what_numpy_would_work_on_for_long_is_a_program_at_once"),
+    (MEMORY, "runtime/test_buffers.py", "test_temporaries_of_programs_that_do_not_run_go_back_at_the_second_look"),
     (MEMORY, "runtime/test_hostile_inputs.py", "test_compiling_with_too_little_memory_is_an_error_and_not_the_end"),
     (TEXTS, "core/test_core.py", "test_dumping_the_stages"),
     (DISK, "core/test_core.py", "test_the_cache_on_disk"),

@@ -1,11 +1,15 @@
 """Memory for large results."""
 
 import mmap
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from catena.runtime import buffers
+import catena as jax
+import catena.numpy as jnp
+from catena.runtime import buffers, idle
 from catena.runtime.buffers import PAGE, Mapping
 
 
@@ -25,3 +29,76 @@ def test_memory_that_is_used_again_holds_a_larger_array():
     again[:] = np.arange(again.size)
     assert size is None and pool.reused == 1
     np.testing.assert_array_equal(again, np.arange(again.size, dtype=np.float32))
+
+
+def test_memory_that_nobody_uses_goes_back_at_the_second_look():
+    pool = buffers.Pool(1 << 26)
+    kept = pool.empty((PAGE,), np.dtype(np.uint8))
+    kept[:] = 7
+    for size in (PAGE, 3 * PAGE):
+        pool.empty((size,), np.dtype(np.uint8))  # idle at once
+    pool.give_back_idle()
+    assert pool.statistics()["idle_bytes"] == 4 * PAGE
+    used = pool.empty((3 * PAGE,), np.dtype(np.uint8))  # taken, and given back between the looks
+    del used
+    pool.give_back_idle()
+    assert pool.statistics()["idle_bytes"] == 3 * PAGE
+    pool.give_back_idle()
+    assert pool.statistics()["idle_bytes"] == 0 and not any(pool.by_size.values())
+    assert pool.statistics()["live_bytes"] == PAGE and np.all(kept == 7)
+
+
+def resident() -> int:
+    """The bytes of memory that this process has, by Linux."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="a system that does not tell")
+def test_temporaries_of_programs_that_do_not_run_go_back_at_the_second_look():
+    n = 2500  # the C library gives memory of this size to the system as soon as it is freed
+
+    def f(x):
+        return jnp.sort(jnp.outer(x, x), axis=0)[0] + jnp.sum(jnp.cumsum(jnp.outer(x, x + 1), axis=0), axis=0)
+
+    x = jnp.arange(n, dtype=jnp.float32)
+    compiled = jax.jit(f).lower(x).compile()
+    temporaries = compiled.memory_analysis().temp_size_in_bytes
+    assert temporaries >= 4 * n * n
+    first = np.asarray(compiled(x))
+    idle.look()
+    np.testing.assert_array_equal(compiled(x), first)  # in the arena that was looked at
+    idle.look()
+    before = resident()
+    np.testing.assert_array_equal(compiled(x), first)
+    assert resident() >= before - temporaries // 2  # it ran since, so its arena stays
+    idle.look()
+    before = resident()
+    idle.look()
+    assert before - resident() > temporaries // 2
+    idle.look()  # nothing is left to be given back
+    np.testing.assert_array_equal(compiled(x), first)
+
+
+def test_a_program_that_runs_while_idle_memory_is_looked_for():
+    x = jnp.arange(300_000, dtype=jnp.float32)
+    f = jax.jit(lambda x: jnp.cumsum(jnp.sort(jnp.sin(x))))
+    expected, stop = np.asarray(f(x)), threading.Event()
+
+    def keep_looking():
+        while not stop.is_set():
+            idle.look()
+
+    looking = threading.Thread(target=keep_looking)
+    looking.start()
+    try:
+        for _ in range(20):
+            np.testing.assert_array_equal(f(x), expected)
+    finally:
+        stop.set()
+        looking.join()
+
+
+def test_one_thread_looks_for_idle_memory():
+    buffers.pool.empty((PAGE + 12345,), np.dtype(np.uint8))
+    buffers.pool.empty((5 * PAGE,), np.dtype(np.uint8))
+    assert sum(t.name == "catena-idle" for t in threading.enumerate()) == 1

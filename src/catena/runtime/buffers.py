@@ -3,7 +3,8 @@
 A fresh 40 MB array costs 9,766 page faults before its first element is written, more than the arithmetic
 that fills it. Large arrays therefore come from a pool of mappings on huge pages; a mapping returns to the pool
 when the last view of its array dies. What lies idle is bounded (`CATENA_POOL_BYTES`; by default an eighth of
-the machine's memory, at most 1 GiB), the mapping that was idle longest goes first.
+the machine's memory, at most 1 GiB), the mapping that was idle longest goes first; what nobody uses for a while goes
+too (see `idle`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 
 from catena.core import locks
 from catena.core.errors import OutOfMemoryError
+from catena.runtime import idle
 
 SMALLEST = 1 << 17  # bytes from which malloc gives memory back to the system as soon as it is free
 PAGE = 2 << 20
@@ -84,6 +86,7 @@ class Pool:
         self.by_size: dict[int, list[int]] = {}  # size -> keys in `idle`
         self.idle_bytes = self.live_bytes = self.peak_bytes = self.reused = self.made = 0
         self._keys = count()
+        self._lay_idle: set[int] = set()  # keys in `idle` at the last look
         self._watched: dict[int, weakref.ref] = {}
         self._lock = locks.new_lock()  # taken again when the collector frees an array inside of it
         locks.after_fork(self._forget_idle)
@@ -114,6 +117,7 @@ class Pool:
             else:
                 mapping = Mapping(size, used)
                 self.made += 1
+                idle.watch(self)
             self.live_bytes += size
             self.peak_bytes = max(self.peak_bytes, self.live_bytes)
         return mapping
@@ -132,9 +136,19 @@ class Pool:
                 self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        key, mapping = self.idle.popitem(last=False)
+        self._drop(next(iter(self.idle)))
+
+    def _drop(self, key: int) -> None:
+        mapping = self.idle.pop(key)
         self.by_size[mapping.size].remove(key)
         self.idle_bytes -= mapping.size
+
+    def give_back_idle(self) -> None:
+        """Gives the system what has been idle since this was called last."""
+        with self._lock:
+            for key in self._lay_idle.intersection(self.idle):
+                self._drop(key)
+            self._lay_idle = set(self.idle)
 
     def clear(self) -> None:
         """Gives all idle memory back to the system."""

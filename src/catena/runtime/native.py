@@ -15,13 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from catena.core.lazy import llvm
+from catena.runtime import idle
 from catena.runtime.buffers import check_room
 from catena.runtime.entries import bound
 from catena.runtime.kernels import Callback, ForeignCall
 
 ROOM = 4 << 20  # bytes that loading takes besides: the engine, what is rounded to pages
 _FREE_STACKS = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_FREE_ARENA = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_OF_TABLE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Function(NamedTuple):
@@ -129,9 +130,11 @@ class Native:
         places = [c.__array_interface__["data"][0] for c in self._keep[0]]
         words = [0, *places, *(x.address for x in externals), *functions, *(n % (1 << 64) for n in numbers)]
         table = (ctypes.c_uint64 * len(words))(*words)
+        self._table = table
         # Not `__del__`, which the collector of cycles may call after the code is gone.
         if code.address("free_arena"):
-            weakref.finalize(self, _free_arena, code, table).atexit = False
+            weakref.finalize(self, _on_arena, "free_arena", code, table).atexit = False
+            idle.watch(self)
         self.entry = bound(code.address("entry"), table)
         self.free_stacks = _FREE_STACKS(code.address("catena_stack_free_list")) if stacks else None
 
@@ -139,7 +142,11 @@ class Native:
     def callbacks(self) -> list[Callback | ForeignCall]:
         return [x for x in self._keep[1] if isinstance(x, (Callback, ForeignCall))]
 
+    def give_back_idle(self) -> None:
+        """Frees the arena unless the program has run since this was asked last; for programs that have one."""
+        _on_arena("free_idle_arena", self.code, self._table)
 
-def _free_arena(code: Code, table) -> None:
-    """Frees what the arena's place in a table holds, by the code, which lives as long as this call is to be made."""
-    _FREE_ARENA(code.address("free_arena"))(ctypes.addressof(table))
+
+def _on_arena(name: str, code: Code, table) -> None:
+    """Calls a function for what the arena's place in a table holds; the code lives as long as this is to be called."""
+    _OF_TABLE(code.address(name))(ctypes.addressof(table))

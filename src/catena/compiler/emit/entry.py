@@ -69,13 +69,28 @@ ARENA_CALLS = {
     "aligned_alloc": "declare ptr @aligned_alloc(i64, i64)",
     "free": "declare void @free(ptr)",
     "madvise": "declare i32 @madvise(ptr, i64, i32)",
+    "ptrmask": "declare ptr @llvm.ptrmask.p0.i64(ptr, i64)",
 }
-FREE_ARENA = """
-define void @free_arena(ptr %table) {
-  %kept = atomicrmw xchg ptr %table, ptr null acq_rel
+# The lowest bit of the arena's place in the table is set at each look (`runtime.idle`), and gone after each call of the
+# program: if it is there at the next look, nobody has used the arena meanwhile.
+UNMARKED = "call ptr @llvm.ptrmask.p0.i64(ptr {}, i64 -2)"
+FREE_ARENA = f"""
+define void @free_arena(ptr %table) {{
+  %word = atomicrmw xchg ptr %table, ptr null acq_rel
+  %kept = {UNMARKED.format("%word")}
   call void @free(ptr %kept)
   ret void
-}
+}}
+define void @free_idle_arena(ptr %table) {{
+  %word = atomicrmw or ptr %table, i64 1 acq_rel
+  %marked = trunc i64 %word to i1
+  br i1 %marked, label %idle, label %done
+idle:
+  call void @free_arena(ptr %table)
+  br label %done
+done:
+  ret void
+}}
 """
 
 
@@ -182,7 +197,8 @@ def _arena(w: ProgramWriter, program: Program, start: str) -> tuple[list[str], l
     prologue = [
         f"  %arena_size_at = getelementptr i64, ptr {NUMBERS}, i64 {w.texts.numbers([size])}",
         "  %arena_size = load i64, ptr %arena_size_at, align 8",
-        "  %kept = atomicrmw xchg ptr %table, ptr null acq_rel",
+        "  %word = atomicrmw xchg ptr %table, ptr null acq_rel",
+        f"  %kept = {UNMARKED.format('%word')}",
         "  %none = icmp eq ptr %kept, null",
         "  br i1 %none, label %grow, label %ready",
         "grow:",
@@ -198,7 +214,8 @@ def _arena(w: ProgramWriter, program: Program, start: str) -> tuple[list[str], l
         f"  %arena = phi ptr [ %kept, %{start} ], [ %fresh, %advise ]",
     ]
     epilogue = [
-        "  %other = atomicrmw xchg ptr %table, ptr %arena acq_rel",
+        "  %place = atomicrmw xchg ptr %table, ptr %arena acq_rel",
+        f"  %other = {UNMARKED.format('%place')}",
         "  call void @free(ptr %other)",
     ]
     return prologue, epilogue
