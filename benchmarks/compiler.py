@@ -3,7 +3,8 @@
 `make bench` runs this and prints the ratios (JAX's time / ours), worst first, with the geometric mean of each
 group; `make bench WRITE=1` writes them to `docs/benchmarks.md` too. Both must give the same numbers. See
 ``side_by_side`` for how time is taken. Disk caches are off: what is compiled is compiled anew each time; only the
-second run of a script has them, in a process of its own, as has the peak of memory (``fresh``).
+second run of a script has them, in a process of its own, as has the peak of memory (``fresh``). What the machine's
+memory gives at most is measured in turns with the workloads that it bounds (``ceiling``).
 
 `--only TEXT` and `--group NAME` select; `--long` adds what takes JAX minutes to compile.
 """
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import ceiling
 import fresh
 import history
 from side_by_side import OURS, THEIRS, Pair, alternate, best, check_equal, options_of, serve, show
@@ -30,6 +32,7 @@ from workloads import (
     indexing,
     linear_algebra,
     loops,
+    memory,
     models,
     products,
     reductions,
@@ -52,6 +55,7 @@ GROUPS = {
     "products": products,
     "small matrices": small_matrices,
     "images": images,
+    "bound by memory": memory,
     "indexing": indexing,
     "segments": segments,
     "references": references,
@@ -119,6 +123,13 @@ class Row:
     theirs: float = math.nan
     fault: str = ""
     unit: str = "s"
+    moved: ceiling.Moved | None = None  # what a workload must move that memory bounds,
+    most: ceiling.Ceiling | None = None  # and how quickly that was possible meanwhile
+
+    @property
+    def share(self) -> float:
+        """Of the ceiling."""
+        return self.most.seconds(self.moved) / self.ours
 
     @property
     def ratio(self) -> float:
@@ -137,11 +148,11 @@ class Row:
 
 
 def measure(pair, group, name, options) -> Row:
-    cold = group == "compilation"
+    cold, bound = group == "compilation", name in ceiling.BOUND
     request = {"workload": name, "seconds": options.seconds, "cold": cold}
     asks = [functools.partial(pair.ask, library, **request) for library in (OURS, THEIRS)]
     try:
-        ours, theirs = alternate(1 if cold else options.rounds, *asks)
+        ours, theirs, *reached = alternate(1 if cold else options.rounds, *asks, *([measured_ceiling()] * bound))
         if cold and best(theirs) < 5:
             more = alternate(1, *asks)
             ours, theirs = ours + more[0], theirs + more[1]
@@ -152,7 +163,20 @@ def measure(pair, group, name, options) -> Row:
     except (AssertionError, SystemExit) as error:
         print(error, file=sys.stderr)
         return Row(group, name, fault="numbers differ")
-    return Row(group, name, best(ours), best(theirs))
+    row = Row(group, name, best(ours), best(theirs))
+    if bound:
+        row.moved, row.most = moved(name), ceiling.best_of(reached[0])
+    return row
+
+
+@functools.cache
+def measured_ceiling() -> ceiling.Measure:
+    return ceiling.Measure(importlib.import_module(f"{OURS}.runtime.threads").count())
+
+
+def moved(name) -> ceiling.Moved:
+    jax = importlib.import_module(OURS)
+    return ceiling.moved(jax, name, *Calls(jax).makers[name][1]())
 
 
 def measure_script(pythons, name, jax_cache: bool, options) -> Row:
@@ -218,7 +242,29 @@ def report(rows) -> str:
     ordered = sorted(rows, key=lambda r: (not r.fault, r.group in NOT_RUN_TIME, 0 if r.fault else r.ratio))
     slow = table(["group", "workload", OURS, THEIRS, "ratio"], [r.cells() for r in ordered])
     groups = table(["group", "workloads", "geometric mean", "least", "goal of the mean"], means(rows))
-    return f"{slow}\n\n{groups}\n"
+    return f"{slow}\n\n{groups}\n{shares(rows)}"
+
+
+def shares(rows) -> str:
+    """What is bound by memory, beside the ceiling, least share first."""
+    bound = sorted((r for r in rows if r.moved is not None), key=lambda r: r.share)
+    if not bound:
+        return ""
+    most = ceiling.best_of([r.most for r in bound])
+    rates = ", ".join(f"{x / 1e9:.3g} GB/s {how}" for how, x in vars(most).items())
+    missed = f"{sum(r.share < ceiling.GOAL for r in bound)} of {len(bound)}"
+    head = ["workload", "must move", "moves", "of the ceiling"]
+    return (
+        "\nWhat memory bounds: bytes of operands read once and of results written once, and the share of what NumPy's\n"
+        f"loops reach on as many threads, in turns with the workload, on arrays of {ceiling.SIZE >> 20} MiB. At most\n"
+        f"these reached: {rates} (copies counted twice).\nBelow {ceiling.GOAL:.0%}: {missed}.\n\n"
+        f"{table(head, [line_of_share(r) for r in bound])}\n"
+    )
+
+
+def line_of_share(row) -> list[str]:
+    size, mark = row.moved.bytes, " (below the goal)" if row.share < ceiling.GOAL else ""
+    return [row.name, f"{size / 1e6:.3g} MB", f"{size / row.ours / 1e9:.3g} GB/s", f"{row.share:.0%}{mark}"]
 
 
 def document(text: str, jax_version: str) -> str:
