@@ -253,6 +253,11 @@ EXPLAINED = [  # but for what `judge.py` explains
     ),
     ("None", "^TypeError.*\\| ValueError: .*None", "None is a TypeError everywhere"),
     (r"bessel_jn\(x, v=(-1|2, n_iter=0)", "^ValueError.*\\| returns", "JAX takes orders that it has no rows for"),
+    (
+        r"bessel_jn\(z, ",
+        r"^TypeError.*\| ValueError: complex",
+        "complex numbers are a TypeError of either precision; JAX has another for those of 128 bits",
+    ),
     (r"bessel_jn\(x, v=k", "\\| ValueError: Non-hashable", "an order is an index, or else a TypeError"),
     (r"\b(i0|i1|spence)\(e\)$", VALUES, "limits at infinity, where JAX and SciPy have NaN"),
     (r"\b(beta|betaln)\(f, e\)$", VALUES, "limits of two infinities; SciPy's of subnormal numbers is beyond float32"),

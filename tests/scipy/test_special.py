@@ -264,6 +264,12 @@ def _far(x, first, second):
 
 
 FAR_SLOPES = [  # where differences of what is near one another have no digits
+    (
+        "erfcx",
+        np.float64,
+        [(1.5, 2.5, 5.0, 7.9, 8.1, 13.1548114)],
+        lambda x: 2 * x * mp.exp(x * x) * mp.erfc(x) - 2 / mp.sqrt(mp.pi),
+    ),
     ("erfcx", np.float32, [(1e3, 5e4)], lambda x: -_far(x, -3, 15) / mp.sqrt(mp.pi)),
     ("dawsn", np.float64, [(1e3, 5e4)], lambda x: -_far(x, 3, 15) / 2),
     ("spence", np.float32, [(1e-20, 0.9)], lambda x: mp.log(x) / (1 - x)),
@@ -338,6 +344,21 @@ def test_the_slope_of_relative_entropy():
     want = [mp.log(mp.mpf(a) / mp.mpf(b)) + 1 for a, b in zip(p.tolist(), q.tolist())]
     assert all(abs(f - w) <= 1.1 * np.spacing(abs(float(w))) for f, w in zip(found, want))
     np.testing.assert_allclose(slope, 1 / 0.3, 1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_slopes_of_powers_by_small_exponents(dtype):
+    """exp(u) u - exp(u) + 1 has no digits where u is small, and its series no end where it is not."""
+    x = np.array([49.149117, 70.2558852, 1.5, 2.5, 20.0, 0.03, 3.0], dtype)
+    exponent = np.array([0.00079206, 0.00047794, 0.2, 1.2, -1.5, 0.3, 0.0], dtype)
+    with catena.enable_x64(True):
+        found = catena.grad(lambda e: special.boxcox(x, e).sum())(exponent)
+        second = catena.grad(catena.grad(special.boxcox, 1), 1)(2.0, 0.0)
+    for got, a, e in zip(found.tolist(), map(mp.mpf, x.tolist()), map(mp.mpf, exponent.tolist())):
+        u = e * mp.log(a)
+        want = (u * mp.exp(u) - mp.expm1(u)) / e**2 if e else mp.log(a) ** 2 / 2
+        assert abs(got - want) <= 8 * np.finfo(dtype).eps * abs(want)
+    np.testing.assert_allclose(second, np.log(2) ** 3 / 3, 1e-14)
 
 
 def test_second_derivatives_of_what_has_a_slope_of_its_own():

@@ -66,6 +66,11 @@ def stirling_rest(t):
     return z * (mp.loggamma(z) - (z - mp.mpf(1) / 2) * mp.log(z) + z - mp.log(2 * mp.pi) / 2)
 
 
+def falling_of_erfcx(x):
+    """The derivative of exp(x^2) erfc(x), which is negative, by its size."""
+    return 2 / mp.sqrt(mp.pi) - 2 * x * mp.exp(x * x) * mp.erfc(x)
+
+
 def bessel_difference(x):
     """exp(-x) (I0(x) - I1(x))."""
     return mp.exp(-x) * (mp.besseli(0, x) - mp.besseli(1, x))
@@ -105,6 +110,7 @@ FITS = {
     "FRESNEL_G": two_pieces(of_inverse(lambda x: x**3 * fresnel_parts(x)[1], 4), (0, INVERSE / 40, INVERSE / 6.5536)),
     "QUANTILE": two_pieces(quantile, (2.27, 3.5, 6, 12, 39)),
     "GAMMA": [(mp.gamma, 2, 3)],
+    "ERFCX_SLOPE": two_pieces(falling_of_erfcx, (1, 2, 4, 8)),
     "BESSEL_DIFFERENCE": two_pieces(bessel_difference, (0, 3, 8, 20)),
     "BESSEL_DIFFERENCE_FAR": [(of_inverse(lambda x: x * mp.sqrt(x) * bessel_difference(x)), 0, INVERSE / 20)],
     "QUANTILE_CENTRE_SINGLE": [(of_root(quantile_factor, 1), 0, 5.5)],

@@ -52,18 +52,18 @@ def erfcx(m, x, precision):
     return m.where(a < 0.5, around_zero, m.where(x < 0.0, negative, m.where(m.equal(x, x), tail, NAN)))
 
 
-SERIES_OF_SLOPE = 12.0  # from which on the series of the derivative of erfcx has all digits
+DOUBLE_FACTORIALS = tuple(float(math.prod(range(1, 2 * k, 2))) for k in range(1, 18))
 
 
 def erfcx_slope(m, x, precision):
-    """The derivative 2 x erfcx(x) - 2 / sqrt(pi), whose terms cancel in the series."""
-    square = m.where(x < SERIES_OF_SLOPE, m.like(x, 1.0), 1.0 / x)
-    square = square * square
-    far = 2.0 * square * horner(m, ASYMPTOTIC[1:], square)
-    return m.where(x < SERIES_OF_SLOPE, 2.0 * x * erfcx(m, x, precision) - 2.0 * ASYMPTOTIC[0], far)
-
-
-DOUBLE_FACTORIALS = tuple(float(math.prod(range(1, 2 * k, 2))) for k in range(1, 18))
+    """The derivative 2 x erfcx(x) - 2 / sqrt(pi), whose terms cancel beyond 1; beyond 8 its divergent series."""
+    near, far = m.where(x < 1.0, x, 1.0), m.where(x < 8.0, m.like(x, 8.0), x)
+    half = 0.5 / far
+    u = 2.0 * (half * half)
+    series = 2.0 * ASYMPTOTIC[0] * (u * horner(m, DOUBLE_FACTORIALS, -u))
+    middle = fitted_to(m, fitted.ERFCX_SLOPE, m.where(x < 8.0, m.maximum(x, 1.0), 8.0))
+    around = 2.0 * near * erfcx(m, near, precision) - 2.0 * ASYMPTOTIC[0]
+    return m.where(x < 1.0, around, m.where(x < 8.0, -middle, m.where(m.equal(x, x), -series, NAN)))
 
 
 def dawsn(m, x, precision):

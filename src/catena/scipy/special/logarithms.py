@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from catena import lax
@@ -262,9 +264,10 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     return _power_of_log(jnp.log1p(x), exponent)
 
 
+@custom_jvp
 @jit
 def _power_of_log(log, exponent):
-    """(exp(exponent log) - 1) / exponent: where the exponent is small, by the series, which has its derivatives too."""
+    """(exp(exponent log) - 1) / exponent: where the exponent is small, by the series."""
     u = exponent * log
     small = jnp.abs(u) < 1e-3
     none = exponent == 0
@@ -272,3 +275,25 @@ def _power_of_log(log, exponent):
     series = log * (1 + v * (1 / 2 + v * (1 / 6 + v * (1 / 24 + v / 120))))
     power = jnp.expm1(u) / jnp.where(none, 1, exponent)
     return jnp.where(small, series, jnp.where(none, log, power))
+
+
+@_power_of_log.defjvp
+def _power_of_log_jvp(primals, tangents):
+    (log, exponent), (dlog, dexponent) = primals, tangents
+    slope = dlog * jnp.exp(exponent * log) + dexponent * _slope_by_exponent(log, exponent)
+    return _power_of_log(log, exponent), slope
+
+
+# Of (u exp(u) - exp(u) + 1) / u^2, whose terms cancel: 1 / (k! (k + 2)).
+SLOPE_OF_POWER = tuple(1 / (math.factorial(k) * (k + 2)) for k in range(18))
+
+
+@jit
+def _slope_by_exponent(log, exponent):
+    u = exponent * log
+    small = jnp.abs(u) < 1
+    v, series = jnp.where(small, u, 0), 0
+    for coefficient in reversed(SLOPE_OF_POWER):
+        series = series * v + coefficient
+    divisor = jnp.where(small, 1, exponent)
+    return jnp.where(small, log * log * series, ((u - 1) / divisor * jnp.exp(u) + 1 / divisor) / divisor)
