@@ -6,7 +6,8 @@ import numpy as np
 
 NO_ANSWER = ["NoAnswer"]  # the kinds of what a call that does not end raises
 
-# Of the largest element, by dtype; 1e-4 for others.
+SINGLE = 1e-4
+# Of the largest element, by dtype; that of single precision for others.
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float8_e4m3fn": 0.13, "float64": 1e-9, "complex128": 1e-9}
 
 
@@ -45,11 +46,18 @@ def short(result) -> str:
     return "returns " + ", ".join(shown)
 
 
-def agree(a, b, tolerance: float | None = None, zero_signs: bool = True, each: bool = False) -> bool:
-    """Whether two leaves are of one type and as close as their dtype allows; ``each``: each element for itself."""
+def agree(
+    a, b, tolerance: float | None = None, zero_signs: bool = True, each: bool = False, sharp: bool = False
+) -> bool:
+    """Whether two leaves are of one type and as close as their dtype allows.
+
+    ``each``: each element for itself. ``sharp``: the tolerance is that of single precision, and double precision has
+    as many more digits as its own tolerance says.
+    """
     if a[:3] != b[:3] or a[3].dtype.kind not in "fc":
         return a[:3] == b[:3] and np.array_equal(a[3], b[3])
-    tolerance = tolerance or TOLERANCE.get(a[0], 1e-4)
+    own = TOLERANCE.get(a[0], SINGLE)
+    tolerance = (tolerance or SINGLE) * own / SINGLE if sharp and own < SINGLE else tolerance or own
     least = np.finfo(b[3].dtype).tiny if each else tolerance * np.abs(b[3][np.isfinite(b[3])]).max(initial=0)
     loose = a[3].dtype.kind == "c" or not zero_signs
     signs = loose or np.array_equal(*[np.signbit(v[3]) & (v[3] == 0) for v in (a, b)])

@@ -12,12 +12,14 @@
   EXPRESSION", "jit EXPRESSION" or "grad OPERAND EXPRESSION" and of "ours | theirs"; the first that fits explains;
 - ``JIT = [...]``, optional: the cases that are compiled too, where JAX takes too long for all;
 - ``IMPORTS = ["experimental.sparse"]``, optional: modules that JAX only has when they are imported;
-- ``EACH = True``, optional: each element is compared for itself, not beside the greatest of its array.
+- ``EACH = True``, optional: each element is compared for itself, not beside the greatest of its array;
+- ``SHARP = True``, optional: tolerances are those of single precision, and double precision has its own share of them.
 
 Where numbers differ and SciPy has ours (`judge.py`), that explains. Arrays among the operands are the arguments of the
-compiled function. JAX's answers are kept in `.jax-answers/`, so that only new calls wait for it; a call that does not
-end has no answer. Dtypes, weak types, shapes, tree structures, values and kinds of exceptions are compared. What
-differs is printed, then the counts; a misspelt name, which both refuse, counts as a difference.
+compiled function. JAX's answers are kept in `.jax-answers/`, and the programs that it compiled, so that only new calls
+wait for it (``--answered``: none does, as those without an answer are left out); a call that does not end has no
+answer. Dtypes, weak types, shapes, tree structures, values and kinds of exceptions are compared. What differs is
+printed, then the counts; a misspelt name, which both refuse, counts as a difference.
 """
 
 import argparse
@@ -57,6 +59,9 @@ def run(library: str, calls_file: str, results_file: str) -> None:
     jax.config.update("jax_enable_x64", given["x64"])
     if library == "jax":  # it compiles thousands of programs, each of which runs once
         jax.config.update("jax_disable_most_optimizations", True)
+        jax.config.update("jax_compilation_cache_dir", str(ANSWERS / "programs"))  # many of which another batch needs
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_enable_xla_caches", "none")
     for module in [*(f"scipy.{name}" for name in SCIPY), *given["imports"]]:
         with contextlib.suppress(ModuleNotFoundError):  # of what is not there, the calls are differences
             importlib.import_module(f"{library}.{module}")
@@ -110,7 +115,7 @@ class Table:
         }
         self.explained = getattr(table, "EXPLAINED", [])
         self.imports = getattr(table, "IMPORTS", [])
-        self.each = getattr(table, "EACH", False)
+        self.each, self.sharp = getattr(table, "EACH", False), getattr(table, "SHARP", False)
         cases = dict(case if isinstance(case, tuple) else (case, None) for case in table.CASES)
         slopes = dict(case if isinstance(case, tuple) else (case, None) for case in getattr(table, "GRADIENTS", []))
         inexact = {key for key, x in self.operands.items() if is_array(x) and x.dtype.kind in "fc"}
@@ -136,14 +141,21 @@ class Table:
 
     def kept(self, calls: list, python: str) -> dict:
         """JAX's answers, of which those that it was asked before stand in a file."""
-        file = ANSWERS / f"libraries-{self.name}{'-x64' * self.x64}.pickle"
-        known = kept_with(file, {})
+        known = kept_with(self.file(), {})
         new = [of for of in calls if self.digest(of) not in known]
         for start in range(0, len(new), BATCH):
             print(f"{self.name}: JAX answers {start} of {len(new)} calls", file=sys.stderr)
             found = self.answers("jax", python, new[start : start + BATCH])
-            known = kept_with(file, {self.digest(of): result for of, result in found.items()})
+            known = kept_with(self.file(), {self.digest(of): result for of, result in found.items()})
         return {of: known[self.digest(of)] for of in calls}
+
+    def asked_before(self, calls: list) -> list:
+        """Those of the calls that JAX has answered."""
+        known = kept_with(self.file(), {})
+        return [of for of in calls if self.digest(of) in known]
+
+    def file(self) -> Path:
+        return ANSWERS / f"libraries-{self.name}{'-x64' * self.x64}.pickle"
 
     def digest(self, of: tuple) -> str:
         """Of a call with the values of its operands."""
@@ -197,7 +209,7 @@ def compare(table: Table, calls: list, jax_python: str, show_explained: bool) ->
     ours = table.answers("catena", sys.executable, calls)
     unexplained, explained = 0, {}
     for of in calls:
-        how = {"tolerance": table.tolerances[of], "zero_signs": False, "each": table.each}
+        how = {"tolerance": table.tolerances[of], "zero_signs": False, "each": table.each, "sharp": table.sharp}
         what = misspelt(theirs[of]) or difference(ours[of], theirs[of], **how)
         judged = what and sides_with_us(of, ours[of], theirs[of], table.operands, table.x64)
         why = "SciPy has our numbers" if judged else what and explanation(table.explained, " ".join(of), what)
@@ -227,6 +239,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help='pattern: only calls, "table: how expression", where it is found')
     parser.add_argument("--part", default="1/1", help="k/n: the k-th of n parts of each table")
     parser.add_argument("--x64", action="store_true", help="with x64 on, where operands are of 64 bits")
+    parser.add_argument("--answered", action="store_true", help="only calls that JAX has answered before")
     parser.add_argument("--show-explained", action="store_true", help="print the calls that are explained, too")
     parser.add_argument("--run", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -237,7 +250,8 @@ def main() -> int:
     counts = np.zeros(3, int)
     for path in sorted((HERE / "libraries").glob("[a-z]*.py")):
         table = Table(path.stem, options.x64)
-        if calls := table.calls(options.only)[part - 1 :: parts]:
+        calls = table.calls(options.only)[part - 1 :: parts]
+        if calls := table.asked_before(calls) if options.answered else calls:
             counts += [len(calls), *compare(table, calls, options.jax_python, options.show_explained)]
     print(f"{counts[0]} calls: {counts[1]} unexplained differences, {counts[2]} explained")
     return int(counts[1] > 0)

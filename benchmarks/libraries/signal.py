@@ -2,24 +2,33 @@
 
 import numpy as np
 
-OPERANDS = {
-    "x": lambda rng: rng.normal(size=20).astype("float32"),
-    "y": lambda rng: rng.normal(size=5).astype("float32"),
-    "rows": lambda rng: rng.normal(size=(3, 20)).astype("float32"),
-    "image": lambda rng: rng.normal(size=(6, 7)).astype("float32"),
-    "kernel": lambda rng: rng.normal(size=(3, 2)).astype("float32"),
+OPERANDS = {  # narrowed where x64 is off; where it is on, "single" is still of 32 bits
+    "x": lambda rng: rng.normal(size=20),
+    "y": lambda rng: rng.normal(size=5),
+    "rows": lambda rng: rng.normal(size=(3, 20)),
+    "image": lambda rng: rng.normal(size=(6, 7)),
+    "kernel": lambda rng: rng.normal(size=(3, 2)),
     "xi": lambda rng: np.arange(20, dtype="int32"),
-    "z": lambda rng: (rng.normal(size=20) + 1j * rng.normal(size=20)).astype("complex64"),
+    "z": lambda rng: rng.normal(size=20) + 1j * rng.normal(size=20),
     "half": lambda rng: rng.normal(size=20).astype("float16"),
-    "empty": lambda rng: np.zeros(0, "float32"),
-    "long": lambda rng: rng.normal(size=600).astype("float32"),
-    "longz": lambda rng: (rng.normal(size=600) + 1j * rng.normal(size=600)).astype("complex64"),
-    "pair": lambda rng: rng.normal(size=(2, 600)).astype("float32"),
-    "ones": lambda rng: np.ones(64, "float32"),
-    "places": lambda rng: rng.uniform(-4, 12, (2, 30)).astype("float32"),
-    "inner": lambda rng: rng.uniform(0.1, 4.9, (2, 10)).astype("float32"),
+    "empty": lambda rng: np.zeros(0),
+    "long": lambda rng: rng.normal(size=600),
+    "longz": lambda rng: rng.normal(size=600) + 1j * rng.normal(size=600),
+    "pair": lambda rng: rng.normal(size=(2, 600)),
+    "ones": lambda rng: np.ones(64),
+    "places": lambda rng: rng.uniform(-4, 12, (2, 30)),
+    "inner": lambda rng: rng.uniform(0.1, 4.9, (2, 10)),
     "whole": lambda rng: rng.integers(-3, 12, (2, 30)).astype("int32"),
-    "s": lambda rng: np.float32(2.0),
+    "s": lambda rng: np.float64(2.0),
+    "single": lambda rng: rng.normal(size=6).astype("float32"),
+    # extreme
+    "gaps": lambda rng: np.array([0.5, np.nan, -1.0, np.inf, 2.0, -np.inf, 0.0, 1.0]),
+    "huge": lambda rng: 1e17 * rng.normal(size=12),
+    "tiny": lambda rng: 1e-17 * rng.normal(size=5),
+    "far": lambda rng: np.array([[-2e9, -1e5, -0.5, 6.5, 1e5, 2e9], [0.5, 1.5, 0.0, 2.0, 3.0, 5.5]]),
+    "nowhere": lambda rng: np.array([[np.nan, np.inf, -np.inf, 1.0], [0.5, 1.5, 0.0, np.nan]]),
+    "volume": lambda rng: rng.normal(size=(3, 4, 5)),
+    "places3": lambda rng: rng.uniform(-3, 8, (3, 30)),
 }
 _S, _F, _N = "jsp.signal.", "jsp.fft.", "jsp.ndimage.map_coordinates"
 _PAIRS = (
@@ -38,7 +47,10 @@ _PAIRS = (
     "[1.0], x",
     "rows, rows",
     "x > 0, x",
+    "single, x",
 )
+EXTREME = ("huge, tiny", "huge, y", "tiny, tiny[:2]", "gaps, y", "y, gaps[:3]", "gaps, gaps")
+MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
 
 CASES = [
     *[
@@ -280,9 +292,72 @@ CASES = [
             "image, places, None",
         )
     ],
+    # extreme arguments
+    *[(f"{_S}{f}({a})", 1e-3) for f in ("convolve", "correlate") for a in EXTREME],
+    *[(f"{_S}{f}({a}, method='fft')", 1e-3) for f in ("convolve", "correlate") for a in EXTREME[:3]],
+    *[(f"{_S}fftconvolve({a})", 1e-3) for a in ("huge, tiny", "tiny, tiny[:2]", "huge, huge")],
+    *[
+        (f"{call}", 1e-3)
+        for x in ("gaps", "huge", "tiny", "single")
+        for call in (
+            f"{_S}detrend({x})",
+            f"{_S}detrend({x}, type='constant')",
+            f"{_S}welch({x}, nperseg=4)",
+            f"{_S}stft({x}, nperseg=4)",
+            f"{_S}csd({x}, {x}, nperseg=4)",
+            f"{_S}istft({_S}stft({x}, nperseg=4)[2], nperseg=4)",
+            f"{_F}dct({x})",
+            f"{_F}idct({x}, norm='ortho')",
+            f"{_F}dctn({x})",
+            f"{_F}idctn({x})",
+        )
+    ],
+    *[
+        (f"{_N}({a}, {o}, {m!r})", 1e-4)
+        for a in (
+            "image, far",
+            "image, nowhere",
+            "gaps, places[:1]",
+            "volume, places3",
+            "huge, places[:1]",
+            "x, single[None]",
+        )
+        for o in (0, 1)
+        for m in MODES
+    ],
 ]
 GRADIENTS = [
-    *[(f"{_S}{f}(x, y)", 1e-3) for f in ("convolve", "correlate", "fftconvolve")],
+    *[
+        (f"{_S}{f}({a}{m})", 1e-3)
+        for f in ("convolve", "correlate", "fftconvolve")
+        for a in ("x, y", "z, y", "image, kernel", "huge, tiny")
+        for m in ("", ", 'same'", ", 'valid'")
+    ],
+    *[
+        (f"{_S}{f}(image, kernel, {m!r})", 1e-3)
+        for f in ("convolve2d", "correlate2d")
+        for m in ("full", "same", "valid")
+    ],
+    *[
+        (f"{_S}{f}", 1e-3)
+        for f in (
+            "detrend(rows, 0, 'constant')",
+            "detrend(x, bp=[5, 10])",
+            "csd(long, long[::-1], nperseg=64)[1]",
+            "welch(long, nperseg=64, average='median')[1]",
+            "welch(longz, nperseg=50, detrend='linear')[1]",
+            "istft(jsp.signal.stft(long, nperseg=64)[2], nperseg=64)[1] ** 2",
+            "fftconvolve(image, image, axes=1)",
+        )
+    ],
+    *[(f"{_F}{f}", 1e-3) for f in ("dct(rows, axis=0)", "idct(x)", "dct(x, n=30)", "idct(rows, n=10)", "idctn(rows)")],
+    *[
+        (f"{_N}({a}, {o}, {m!r})", 1e-3)
+        for a in ("image, places", "volume, places3", "image + 1j, places")
+        for o in (0, 1)
+        for m in MODES
+    ],
+    (f"{_N}(image, places, 1, 'constant', s)", 1e-3),
     *[
         (f"{_S}{f}", 1e-3)
         for f in ("detrend(x)", "welch(long, nperseg=64)[1]", "stft(long, nperseg=64)[2]", "convolve2d(image, kernel)")
@@ -290,6 +365,7 @@ GRADIENTS = [
     *[(f"{_F}{f}", 1e-3) for f in ("dct(x)", "idct(x, norm='ortho')", "dctn(rows)")],
     (f"{_N}(image, inner, 1)", 1e-3),
 ]
+SHARP = True
 EXPLAINED = [
     (r"\[1.0\]", r"^TypeError.*\|", "what is no array is a TypeError everywhere in signal"),
     (r"half", r"(?s)^returns.*\| \w+Error", "half precision is transformed in single precision, where JAX refuses it"),
