@@ -13,7 +13,7 @@ CHROMIUM_VERSION := 147.0.0
 PYRIGHT_VERSION := 1.1.414
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-every test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients interchange random-programs random-sharded random-exact random-transformations random-vectors random-quality differential bench-numpy bench-overhead bench-batches bench-checks bench-progress bench-primitives accuracy attack compare-lax compare-libraries misuses bench-random compare-random extents clean
+.PHONY: demo test test-every test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients interchange random-programs random-sharded random-exact random-transformations nested-closures random-vectors random-quality differential bench-numpy bench-overhead bench-batches bench-checks bench-progress bench-primitives accuracy attack compare-lax compare-libraries misuses bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -108,6 +108,9 @@ random-exact: $(VENV)/.has-demo    # 1000 random programs of exact operations ov
 
 random-transformations: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # 5000 random programs through eight modes beside JAX, an hour of two cores the first time; COUNT, SEED and MINUTES make less
 	$(BIN)/python benchmarks/random_transformations.py --jax-python $(JAX_VENV)/bin/python $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES))
+
+nested-closures: $(VENV)/.has-test $(JAX_VENV)/.has-jax    # 17,797 programs of transformations within transformations whose bodies close over tracers, beside JAX; ONLY=text
+	$(BIN)/python benchmarks/nested_closures.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
 
 random-vectors: $(VENV)/.has-test    # all 2,241 draws that were recorded from JAX, two minutes; the tests draw a part of them
 	CATENA_EVERY_CASE=1 $(BIN)/python -m pytest -n 2 -q tests/random/test_vectors.py

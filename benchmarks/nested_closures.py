@@ -1,6 +1,6 @@
 """Transformations within transformations, each body closing over the tracers of those around it, beside JAX.
 
-`python benchmarks/nested_closures.py --jax-python PYTHON` nests the wrappers below two deep:
+`make nested-closures` nests the wrappers below two deep:
 ``outer(lambda x: c * inner(lambda x: sin(d * x) + d)(x) + x)``, where `c` and `d` are arguments of the whole program
 and so tracers of whatever transforms it (`modes`), from several levels. A wrapper leaves its function's value and
 derivatives as they are, so mathematics says what each program gives: what the bare function gives in the same mode.

@@ -139,3 +139,65 @@ def test_small_matrices_within_loops_and_under_derivatives():
         return x.sum() + ys.sum()
 
     jax.test_util.check_grads(jax.jit(steps), (a,), order=1, modes=("fwd", "rev"), atol=1e-5, rtol=1e-5)
+
+
+# ---- eigenvalues
+
+
+@pytest.mark.parametrize("dtype", BOUND)
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 9])
+def test_eigenvalues_are_numpys_in_order(n, dtype):
+    for batch in BATCHES:
+        a = normal(batch, n, n)
+        a = (a + a.swapaxes(1, 2)).astype(dtype)
+        values = np.asarray(jax.jit(jnp.linalg.eigvalsh)(a))
+        size = np.linalg.norm(a, axis=(1, 2), keepdims=True)[..., 0]
+        expected = np.linalg.eigvalsh(a.astype(np.float64))
+        assert (np.abs(values - expected) <= 40 * np.finfo(dtype).eps * size).all()
+        assert (np.diff(values) >= 0).all() and values.dtype == dtype
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_eigenvalues_of_small_and_of_large_matrices(scale):
+    a = (normal(20, 4, 4) * scale).astype(np.float32)
+    a = a + a.swapaxes(1, 2)
+    values = np.asarray(jax.jit(jnp.linalg.eigvalsh)(a))
+    np.testing.assert_allclose(values / scale, np.linalg.eigvalsh(a / scale), atol=1e-5)
+
+
+def test_eigenvalues_of_diagonal_matrices_are_the_diagonal_and_one_triangle_is_read():
+    a = np.stack([np.diag([7.0, -3.0, 5.0]), np.zeros((3, 3)), np.diag([1e-30, 1e30, 0.0])]).astype(np.float32)
+    np.testing.assert_array_equal(jax.jit(jnp.linalg.eigvalsh)(a), np.sort(np.einsum("bii->bi", a)))
+    low = np.array([[2.0, np.nan], [1.0, 2.0]])
+    for m, triangle in ((low, "L"), (low.T, "U")):
+        f = jax.jit(lambda m, t=triangle: jnp.linalg.eigvalsh(m, t, symmetrize_input=False))
+        np.testing.assert_allclose(f(m), [1.0, 3.0], rtol=1e-14)
+
+
+def test_eigenvalues_of_what_is_not_finite_are_nan_and_its_neighbours_stay():
+    a = definite(19, 4, 4, dtype=np.float32)
+    expected = np.asarray(jax.jit(jnp.linalg.eigvalsh)(a))
+    a[3, 2, 1] = a[3, 1, 2] = np.nan
+    a[17, 0, 0] = np.inf
+    values = np.asarray(jax.jit(jnp.linalg.eigvalsh)(a))
+    odd = np.isin(np.arange(19), [3, 17])
+    assert np.isnan(values[odd]).all()
+    np.testing.assert_array_equal(values[~odd], expected[~odd])
+
+
+@pytest.mark.parametrize("n", [2, 5, 8])
+def test_eigenvalues_of_a_member_alone_are_those_in_a_batch(n):
+    a = normal(37, n, n).astype(np.float32)
+    a[7] = np.diag(np.arange(n))  # needs no rotation where its neighbours do
+    f = jax.jit(jnp.linalg.eigvalsh)
+    whole = np.asarray(f(a))
+    for members in (slice(0, 1), slice(5, 9), slice(20, 37)):
+        np.testing.assert_array_equal(np.asarray(f(a[members])), whole[members])
+
+
+def test_eigenvalues_have_derivatives_and_belong_to_the_vectors():
+    a = definite(3, 4, 4, dtype=np.float64) + np.diag([0.0, 1.0, 2.0, 3.0])
+    f = jax.jit(lambda a: (jnp.linalg.eigvalsh(a) ** 2).sum())
+    jax.test_util.check_grads(f, (a,), order=1, modes=("fwd", "rev"))
+    values, vectors = jax.jit(jnp.linalg.eigh)(a)
+    np.testing.assert_allclose(a @ np.asarray(vectors), np.asarray(vectors) * np.asarray(values)[:, None], atol=1e-12)

@@ -6,8 +6,9 @@ whose elements are vectors, and what it made is brought back (`_Group.deliver`).
 matrices of few rows stay in registers. A lane's arithmetic does not depend on what the others hold, so a batch of few
 members, each worked on for itself, gets the same bits; vectors lie along rows there (`_Matrix.subtract`).
 
-The algorithms subtract each finished column, or unknown, from what is left at once (Golub and Van Loan, "Matrix
-Computations", 4th ed., 3.1, 3.4 and 4.2); rows change places as LAPACK's `getrf` has them.
+Factorisations subtract each finished column, or unknown, from what is left at once (Golub and Van Loan, "Matrix
+Computations", 4th ed., 3.1, 3.4 and 4.2); rows change places as LAPACK's `getrf` has them. Eigenvalues are those of
+Jacobi's rotations (there, 8.5; their form is Rutishauser's, Numerische Mathematik 9, 1966).
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ Index = int | str  # a number, or the name of a loop's variable
 
 def small_matrices(w, step: SmallMatrices) -> None:
     """Writes a routine for every member of a batch."""
-    t = TYPES[step.type]
+    stored = TYPES[step.type]
+    t = TYPES["float64"] if step.routine in WIDER else stored
     width = w.machine.vector_bytes // t.bytes
     lanes = width if 2 * step.batch >= width else 1
     masked = "avx512f" in w.machine.features
 
     def run(e: Emitter, own: list[str], group: str) -> None:
-        ROUTINES[step.routine](_Group(e, t, lanes, width, step, own, group, masked))
+        ROUTINES[step.routine](_Group(e, (t, stored), lanes, width, step, own, group, masked))
 
     pointers = [w.pointer(b) for b in (*step.ins, *step.outs)]
     tasks.over_rows(w, pointers, -(-step.batch // lanes), lanes * step.work, run, step.units)
@@ -94,10 +96,19 @@ class _Group:
     """The matrices of a group, and arithmetic on vectors of an element of each."""
 
     def __init__(
-        self, e: Emitter, t: Type, lanes: int, width: int, step: SmallMatrices, own: list[str], group: str, masked: bool
+        self,
+        e: Emitter,
+        types: tuple[Type, Type],
+        lanes: int,
+        width: int,
+        step: SmallMatrices,
+        own: list[str],
+        group: str,
+        masked: bool,
     ):
-        self.e, self.t, self.lanes, self.width, self.step, self.masked = e, t, lanes, width, step, masked
-        self.vector, self.flags, self.integers = (vector(x, lanes) for x in (t.memory, "i1", "i32"))
+        self.e, self.lanes, self.width, self.step, self.masked = e, lanes, width, step, masked
+        self.t, self.stored = types  # of arithmetic, and of elements in memory
+        self.vector, self.flags, self.integers = (vector(x, lanes) for x in (self.t.memory, "i1", "i32"))
         self.written_out = all(n <= WRITTEN_OUT for shape in step.shapes for n in shape)
         self.pointers = own
         first = e.op(f"mul nsw i64 {group}, {lanes}")
@@ -153,6 +164,15 @@ class _Group:
         product = self.e.op(f"fmul contract {type_} {a}, {b}")
         return self.e.op(f"fsub contract {type_} {x}, {product}")
 
+    def arithmetic(self, op: str, x: str, y: str) -> str:
+        return self.e.op(f"{op} {self.vector} {x}, {y}")
+
+    def any(self, mask: str) -> str:
+        """Whether the mask holds in some lane."""
+        if self.lanes == 1:
+            return mask
+        return self.e.op(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.flags} {mask})")
+
     def number(self, i: Index) -> str:
         """A number in all lanes, as an integer of 32 bits."""
         return self.e.splat(str(i) if isinstance(i, int) else self.e.op(f"trunc i64 {i} to i32"), "i32", self.lanes)
@@ -168,9 +188,28 @@ class _Group:
     def fetch(self, k: int) -> _Matrix:
         """Operand `k` of the step."""
         rows, columns = self.step.shapes[k]
-        slot = self.e.slot(f"[{rows * columns} x {self.vector}]", 64)
-        self._exchange(slot, self._places(k, rows * columns * self.t.bytes), rows * columns, self.t.memory, self._bring)
-        return _Matrix(self, slot, columns)
+        count, memory = rows * columns, self.stored.memory
+        slot = self.e.slot(f"[{count} x {vector(memory, self.lanes)}]", 64)
+        self._exchange(slot, self._places(k, count * self.stored.bytes), count, memory, self._bring)
+        return _Matrix(self, slot if self.t is self.stored else self._converted(slot, count, "fpext"), columns)
+
+    def _converted(self, slot: str, count: int, how: str) -> str:
+        """Vectors of elements as they are in memory as those of arithmetic, or the reverse."""
+        types = vector(self.stored.memory, self.lanes), self.vector
+        of, to = types if how == "fpext" else types[::-1]
+        e, new = self.e, self.e.slot(f"[{count} x {to}]", 64)
+
+        def one(i: Index) -> None:
+            x = e.op(f"load {of}, ptr {e.element(slot, of, i)}")
+            e.do(f"store {to} {e.op(f'{how} {of} {x} to {to}')}, ptr {e.element(new, to, i)}")
+
+        self.each(0, count, one)
+        return new
+
+    def deliver_elements(self, k: int, slot: str, count: int) -> None:
+        """Writes elements to result `k` of the step."""
+        slot = slot if self.t is self.stored else self._converted(slot, count, "fptrunc")
+        self.deliver(k, slot, count, self.stored.memory, self.stored.bytes)
 
     def deliver(self, k: int, slot: str, count: int, memory: str, size: int) -> None:
         """Writes `count` elements, of so many bytes, to result `k` of the step."""
@@ -295,7 +334,7 @@ def _cholesky(g: _Group) -> None:
 
     g.each(0, n, below)
     g.each(1, n, above)
-    g.deliver(0, a.slot, n * n, g.t.memory, g.t.bytes)
+    g.deliver_elements(0, a.slot, n * n)
 
 
 def _lu(g: _Group) -> None:
@@ -317,7 +356,7 @@ def _lu(g: _Group) -> None:
             a.subtract(i, factor, a, k, range(k + 1, n))
 
         g.each(k + 1, m, eliminate)
-    g.deliver(0, a.slot, m * n, g.t.memory, g.t.bytes)
+    g.deliver_elements(0, a.slot, m * n)
     g.deliver(1, pivots, count, "i32", 4)
     g.deliver(2, info, 1, "i32", 4)
 
@@ -395,11 +434,125 @@ def _triangular_solve(g: _Group) -> None:
             x.subtract(r, a[r, i], x, i, range(solutions))
 
         g.each(*((i + 1, n) if forward else (0, i)), subtract)
-    g.deliver(0, x.slot, rows * columns, g.t.memory, g.t.bytes)
+    g.deliver_elements(0, x.slot, rows * columns)
+
+
+SWEEPS = 40  # of rotations at most: five or six are enough
+NEGLIGIBLE = {32: 2.0**-30, 64: 2.0**-55}  # part of a matrix of floats of so many bits
+WIDER = frozenset(["eigenvalues"])  # routines of 32 bits that compute in 64, so that results are rounded once
+
+
+def _eigenvalues(g: _Group) -> None:
+    """The eigenvalues of symmetric matrices in ascending order, by rotations that clear one element after another."""
+    e, (n, _) = g.e, g.step.shapes[0]
+    a = g.fetch(0)
+    odd = _made_symmetric(g, a, n)
+    least = _negligible(g, a, n)
+    again, count = e.slot("i1"), e.slot("i64")
+    head, done = e.label(), e.label()
+    e.do(f"store i64 0, ptr {count}")
+    e.jump(head)
+    e.start(head)
+    e.do(f"store i1 false, ptr {again}")
+
+    def row(p: Index) -> None:
+        g.each(g.sum(p, 1), n, lambda q: _rotate(g, a, n, p, q, least, again))
+
+    g.each(0, n - 1, row)
+    swept = e.op(f"add i64 {e.op(f'load i64, ptr {count}')}, 1")
+    e.do(f"store i64 {swept}, ptr {count}")
+    more = e.op(f"and i1 {e.op(f'load i1, ptr {again}')}, {e.op(f'icmp slt i64 {swept}, {SWEEPS}')}")
+    e.branch(more, head, done)
+    e.start(done)
+    values = _sorted_diagonal(g, a, n)
+
+    def finish(i: Index) -> None:
+        values[i, 0] = g.arithmetic("fadd", values[i, 0], odd)
+
+    g.each(0, n, finish)
+    g.deliver_elements(0, values.slot, n)
+
+
+def _made_symmetric(g: _Group, a: _Matrix, n: int) -> str:
+    """Copies one triangle to the other; gives zero, or NaN where an element is not finite."""
+    zero = g.variable(g.vector, g.constant(0.0))
+
+    def one(i: Index, j: Index) -> None:
+        x = a[i, j] if g.step.how.lower else a[j, i]
+        a[i, j] = a[j, i] = x
+        known = g.e.op(f"load {g.vector}, ptr {zero}")
+        g.e.do(f"store {g.vector} {g.arithmetic('fadd', known, g.arithmetic('fsub', x, x))}, ptr {zero}")
+
+    g.each(0, n, lambda i: g.each(0, g.sum(i, 1), lambda j: one(i, j)))
+    return g.e.op(f"load {g.vector}, ptr {zero}")
+
+
+def _negligible(g: _Group, a: _Matrix, n: int) -> str:
+    """How large an element may be so that all of that size change eigenvalues by less than rounding does."""
+    most = g.variable(g.vector, g.constant(0.0))
+
+    def look(i: Index, j: Index) -> None:
+        size, known = g.call("fabs", a[i, j]), g.e.op(f"load {g.vector}, ptr {most}")
+        g.e.do(f"store {g.vector} {g.select(g.compare('ogt', size, known), size, known)}, ptr {most}")
+
+    g.each(0, n, lambda i: g.each(0, g.sum(i, 1), lambda j: look(i, j)))
+    return g.arithmetic("fmul", g.e.op(f"load {g.vector}, ptr {most}"), g.constant(NEGLIGIBLE[g.stored.bits] / n))
+
+
+def _rotate(g: _Group, a: _Matrix, n: int, p: Index, q: Index, least: str, again: str) -> None:
+    """Clears element (p, q), where it is not negligible; what a lane holds else stays as it is, bit for bit."""
+    e, x = g.e, a[p, q]
+    wanted = g.compare("ogt", g.call("fabs", x), least)
+    work, over = e.label(), e.label()
+    e.branch(g.any(wanted), work, over)
+    e.start(work)
+    e.do(f"store i1 true, ptr {again}")
+    first, last, one = a[p, p], a[q, q], g.constant(1.0)
+    ratio = g.divide(g.arithmetic("fsub", last, first), g.arithmetic("fadd", x, x))
+    root = g.call("sqrt", g.arithmetic("fadd", one, g.arithmetic("fmul", ratio, ratio)))
+    size = g.divide(one, g.arithmetic("fadd", g.call("fabs", ratio), root))
+    tangent = ops.intrinsic(e, "copysign", g.t, [size, ratio], g.lanes)
+    cosine = g.divide(one, g.call("sqrt", g.arithmetic("fadd", one, g.arithmetic("fmul", tangent, tangent))))
+    sine = g.arithmetic("fmul", tangent, cosine)
+    half = g.divide(sine, g.arithmetic("fadd", one, cosine))  # the tangent of half the angle
+
+    def turn(r: Index) -> None:
+        u, v = a[r, p], a[r, q]
+        to_u = g.arithmetic("fmul", sine, g.arithmetic("fadd", v, g.arithmetic("fmul", half, u)))
+        to_v = g.arithmetic("fmul", sine, g.arithmetic("fsub", u, g.arithmetic("fmul", half, v)))
+        a[r, p] = a[p, r] = g.select(wanted, g.arithmetic("fsub", u, to_u), u)
+        a[r, q] = a[q, r] = g.select(wanted, g.arithmetic("fadd", v, to_v), v)
+
+    g.each(0, n, turn)  # the four elements that meet are written last
+    change = g.arithmetic("fmul", tangent, x)
+    a[p, p] = g.select(wanted, g.arithmetic("fsub", first, change), first)
+    a[q, q] = g.select(wanted, g.arithmetic("fadd", last, change), last)
+    a[p, q] = a[q, p] = g.select(wanted, g.constant(0.0), x)
+    e.jump(over)
+    e.start(over)
+
+
+def _sorted_diagonal(g: _Group, a: _Matrix, n: int) -> _Matrix:
+    """The diagonal in ascending order: each pass brings the greatest of what is left to its end."""
+    values = _Matrix(g, g.e.slot(f"[{n} x {g.vector}]", 64), 1)
+
+    def copy(i: Index) -> None:
+        values[i, 0] = a[i, i]
+
+    def exchange(j: Index) -> None:
+        x, y = values[j, 0], values[g.sum(j, 1), 0]
+        swap = g.compare("ogt", x, y)
+        values[j, 0], values[g.sum(j, 1), 0] = g.select(swap, y, x), g.select(swap, x, y)
+
+    g.each(0, n, copy)
+    for left in range(n - 1, 0, -1):
+        g.each(0, left, exchange)
+    return values
 
 
 ROUTINES: dict[str, Callable[[_Group], None]] = {
     "cholesky": _cholesky,
+    "eigenvalues": _eigenvalues,
     "lu": _lu,
     "triangular_solve": _triangular_solve,
 }

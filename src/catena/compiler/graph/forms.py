@@ -146,7 +146,7 @@ class Lapack(NamedTuple):
 
 
 class HowToSolve(NamedTuple):
-    """Which triangular systems: op(A) X = B, or X op(A) = B."""
+    """Which triangular systems: op(A) X = B, or X op(A) = B; of symmetric matrices, which triangle is read."""
 
     left: bool
     lower: bool
@@ -155,7 +155,7 @@ class HowToSolve(NamedTuple):
 
 
 class SmallMatrices(NamedTuple):
-    routine: str  # cholesky, lu or triangular_solve
+    routine: str  # cholesky, lu, triangular_solve or eigenvalues
     batch: int
     how: HowToSolve | None = None
 

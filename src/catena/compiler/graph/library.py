@@ -65,6 +65,8 @@ def call(b, routine: Call, ins: list, batch: tuple) -> list:
 
 SMALL = 32  # rows and columns of matrices that the program factorises and solves itself, one matrix to a lane
 
+ROTATED = 8  # rows of symmetric ones whose eigenvalues it finds, too
+
 
 def _is_small(*matrices) -> bool:
     """Whether all are small, and real. Sizes of a member alone decide, so that values do not depend on the batch."""
@@ -147,8 +149,12 @@ def _householder_product(b, a, taus, *, outs, **_):
 
 
 def _eigh(b, a, *, outs, lower=True, **_):
+    rotated = _is_small(a) and a.shape[-1] <= ROTATED
+    if rotated:  # LAPACK is called for vectors only, if these are used
+        how = HowToSolve(True, bool(lower), False, False)
+        own = small(b, "eigenvalues", [a], [(a.shape[:-1], a.dtype)], how)
     v, w, info = call(b, lapack_calls.syevd(_dtype(a), a.shape[-1], bool(lower)), [_flip(b, a)], a.shape[:-2])
-    return [_or_nan(b, _flip(b, v), info, 2), _or_nan(b, w, info, 1)]
+    return [_or_nan(b, _flip(b, v), info, 2), *(own if rotated else [_or_nan(b, w, info, 1)])]
 
 
 def _svd(b, a, *, outs, compute_uv=True, full_matrices=True, **_):

@@ -57,4 +57,11 @@ def _triangular_solve(step: SmallMatrices, a: np.ndarray, b: np.ndarray) -> list
     return [b]
 
 
-ROUTINES = {"cholesky": _cholesky, "lu": _lu, "triangular_solve": _triangular_solve}
+def _eigenvalues(step: SmallMatrices, a: np.ndarray) -> list[np.ndarray]:
+    assert step.how is not None
+    finite = np.isfinite(np.tril(a) if step.how.lower else np.triu(a)).all(axis=(1, 2))
+    values = np.linalg.eigvalsh(np.where(finite[:, None, None], a, 0), "L" if step.how.lower else "U")
+    return [np.where(finite[:, None], values, np.asarray(np.nan, a.dtype))]
+
+
+ROUTINES = {"cholesky": _cholesky, "eigenvalues": _eigenvalues, "lu": _lu, "triangular_solve": _triangular_solve}
