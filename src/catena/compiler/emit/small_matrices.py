@@ -17,12 +17,11 @@ from collections.abc import Callable, Iterator
 
 from catena.compiler.emit import ops, tasks
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.graph.types import TYPES, Type, constant, mangled, vector
+from catena.compiler.emit.members import Index, Members
+from catena.compiler.graph.types import TYPES, Type, constant, vector
 from catena.compiler.plan.program import SmallMatrices
 
 WRITTEN_OUT = 4  # rows of matrices whose loops are written out
-
-Index = int | str  # a number, or the name of a loop's variable
 
 
 def small_matrices(w, step: SmallMatrices) -> None:
@@ -106,16 +105,11 @@ class _Group:
         group: str,
         masked: bool,
     ):
-        self.e, self.lanes, self.width, self.step, self.masked = e, lanes, width, step, masked
+        self.e, self.lanes, self.width, self.step = e, lanes, width, step
+        self.memory = Members(e, lanes, masked, own, e.op(f"mul nsw i64 {group}, {lanes}"), step.batch)
         self.t, self.stored = types  # of arithmetic, and of elements in memory
         self.vector, self.flags, self.integers = (vector(x, lanes) for x in (self.t.memory, "i1", "i32"))
         self.written_out = all(n <= WRITTEN_OUT for shape in step.shapes for n in shape)
-        self.pointers = own
-        first = e.op(f"mul nsw i64 {group}, {lanes}")
-        # In the last group, lanes beyond the batch do as its last member's does, and write the same again.
-        last = str(step.batch - 1)
-        beyond = (e.op(f"add nsw i64 {first}, {k}") for k in range(lanes))
-        self.members = [e.op(f"call i64 @llvm.smin.i64(i64 {x}, i64 {last})") for x in beyond]
 
     # ---- numbers and loops ---------------------------------------------------------------------------------
 
@@ -190,7 +184,7 @@ class _Group:
         rows, columns = self.step.shapes[k]
         count, memory = rows * columns, self.stored.memory
         slot = self.e.slot(f"[{count} x {vector(memory, self.lanes)}]", 64)
-        self._exchange(slot, self._places(k, count * self.stored.bytes), count, memory, self._bring)
+        self.memory.bring(slot, self.memory.places(k, count * self.stored.bytes), count, memory)
         return _Matrix(self, slot if self.t is self.stored else self._converted(slot, count, "fpext"), columns)
 
     def _converted(self, slot: str, count: int, how: str) -> str:
@@ -213,81 +207,7 @@ class _Group:
 
     def deliver(self, k: int, slot: str, count: int, memory: str, size: int) -> None:
         """Writes `count` elements, of so many bytes, to result `k` of the step."""
-        places = self._places(len(self.step.shapes) + k, count * size)
-        self._exchange(slot, places, count, memory, self._return)
-
-    def _places(self, k: int, size: int) -> list[str]:
-        """Where an operand or result of each lane begins, given its bytes."""
-        offsets = (self.e.op(f"mul nsw i64 {member}, {size}") for member in self.members)
-        return [self.e.element(self.pointers[k], "i8", offset) for offset in offsets]
-
-    def _exchange(self, slot: str, places: list[str], count: int, memory: str, move: Callable) -> None:
-        """Moves `count` elements of each lane in squares of as many as there are lanes; the last square begins where
-        it ends with the last element, or is cut where there are fewer than it has.
-        """
-        whole, rest = divmod(count, self.lanes)
-        if whole == 1:
-            move(slot, places, 0, self.lanes, memory)
-        elif whole:
-            at, opened = self.e.begin_loop(0, whole * self.lanes, self.lanes)
-            move(slot, places, at, self.lanes, memory)
-            self.e.end_loop(opened)
-        if rest:
-            move(slot, places, max(count - self.lanes, 0), min(self.lanes, count), memory)
-
-    def _bring(self, slot: str, places: list[str], at: Index, count: int, memory: str) -> None:
-        e, v = self.e, vector(memory, self.lanes)
-        froms = [e.element(place, memory, at) for place in places]
-        if count == self.lanes or self.masked:
-            rows = [self._load(place, v, memory, count) for place in froms]
-            columns = e.transposed(rows, memory)[:count]
-        else:
-            columns = [self._column(froms, i, memory) for i in range(count)]
-        for i, column in enumerate(columns):
-            e.do(f"store {v} {column}, ptr {e.element(slot, v, self.sum(at, i))}")
-
-    def _column(self, places: list[str], i: int, memory: str) -> str:
-        e, column = self.e, "poison"
-        for k, place in enumerate(places):
-            x = e.op(f"load {memory}, ptr {e.element(place, memory, i)}")
-            column = e.op(f"insertelement {vector(memory, self.lanes)} {column}, {memory} {x}, i64 {k}")
-        return column
-
-    def _return(self, slot: str, places: list[str], at: Index, count: int, memory: str) -> None:
-        e, v = self.e, vector(memory, self.lanes)
-        columns = [e.op(f"load {v}, ptr {e.element(slot, v, self.sum(at, i))}") for i in range(count)]
-        tos = [e.element(place, memory, at) for place in places]
-        if count == self.lanes or (self.masked and count > 1):
-            for row, place in zip(e.transposed(columns + ["poison"] * (self.lanes - count), memory), tos):
-                self._store(row, place, v, memory, count)
-            return
-        for i, column in enumerate(columns):
-            for k, place in enumerate(tos):
-                x = e.op(f"extractelement {v} {column}, i64 {k}")
-                e.do(f"store {memory} {x}, ptr {e.element(place, memory, i)}")
-
-    def _load(self, place: str, v: str, memory: str, count: int) -> str:
-        align = self._align(memory)
-        if count == self.lanes:
-            return self.e.op(f"load {v}, ptr {place}, align {align}")
-        name = f"@llvm.masked.load.v{self.lanes}{mangled(memory)}.p0"
-        return self.e.op(f"call {v} {name}(ptr {place}, i32 {align}, {self._first(count)}, {v} poison)")
-
-    def _store(self, x: str, place: str, v: str, memory: str, count: int) -> None:
-        align = self._align(memory)
-        if count == self.lanes:
-            self.e.do(f"store {v} {x}, ptr {place}, align {align}")
-        else:
-            name = f"@llvm.masked.store.v{self.lanes}{mangled(memory)}.p0"
-            self.e.do(f"call void {name}({v} {x}, ptr {place}, i32 {align}, {self._first(count)})")
-
-    def _first(self, count: int) -> str:
-        """The mask of the first lanes."""
-        return f"{self.flags} <{', '.join(f'i1 {str(k < count).lower()}' for k in range(self.lanes))}>"
-
-    @staticmethod
-    def _align(memory: str) -> int:
-        return 8 if memory == "double" else 4
+        self.memory.give_back(slot, self.memory.places(len(self.step.shapes) + k, count * size), count, memory)
 
 
 # ---- routines ----------------------------------------------------------------------------------------------

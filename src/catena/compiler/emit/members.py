@@ -1,0 +1,106 @@
+"""Elements of several members of a batch, brought to the lanes of vectors, and back to their memory, as LLVM IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.graph.types import mangled, vector
+
+Index = int | str  # a number, or the name of a loop's variable
+
+
+class Members:
+    """Members of a batch, one to a lane. In memory, the elements of each lie side by side; in a slot, there is a vector
+    for each element. Where there are fewer elements than lanes, masks say which are moved, if the processor has them.
+    """
+
+    def __init__(self, e: Emitter, lanes: int, masked: bool, pointers: list[str], first: str, batch: int):
+        self.e, self.lanes, self.masked, self.pointers = e, lanes, masked, pointers
+        # In the last group, lanes beyond the batch do as its last member's does, and write the same again.
+        beyond = (e.op(f"add nsw i64 {first}, {k}") for k in range(lanes))
+        self.members = [e.op(f"call i64 @llvm.smin.i64(i64 {x}, i64 {batch - 1})") for x in beyond]
+
+    def places(self, k: int, size: int) -> list[str]:
+        """Where each member begins in the memory of pointer `k`, given its bytes."""
+        offsets = (self.e.op(f"mul nsw i64 {member}, {size}") for member in self.members)
+        return [self.e.element(self.pointers[k], "i8", offset) for offset in offsets]
+
+    def bring(self, slot: str, places: list[str], count: int, memory: str) -> None:
+        """Fills the slot with `count` elements of each member, which begin at these places."""
+        self._exchange(slot, places, count, memory, self._bring)
+
+    def give_back(self, slot: str, places: list[str], count: int, memory: str) -> None:
+        """Writes the elements in the slot to these places."""
+        self._exchange(slot, places, count, memory, self._return)
+
+    def _exchange(self, slot: str, places: list[str], count: int, memory: str, move: Callable) -> None:
+        """Moves `count` elements of each lane in squares of as many as there are lanes; the last square begins where
+        it ends with the last element, or is cut where there are fewer than it has.
+        """
+        whole, rest = divmod(count, self.lanes)
+        if whole == 1:
+            move(slot, places, 0, self.lanes, memory)
+        elif whole:
+            at, opened = self.e.begin_loop(0, whole * self.lanes, self.lanes)
+            move(slot, places, at, self.lanes, memory)
+            self.e.end_loop(opened)
+        if rest:
+            move(slot, places, max(count - self.lanes, 0), min(self.lanes, count), memory)
+
+    def _bring(self, slot: str, places: list[str], at: Index, count: int, memory: str) -> None:
+        e, v = self.e, vector(memory, self.lanes)
+        froms = [e.element(place, memory, at) for place in places]
+        if count == self.lanes or self.masked:
+            rows = [self._load(place, v, memory, count) for place in froms]
+            columns = e.transposed(rows, memory)[:count]
+        else:
+            columns = [self._column(froms, i, memory) for i in range(count)]
+        for i, column in enumerate(columns):
+            e.do(f"store {v} {column}, ptr {e.element(slot, v, self._sum(at, i))}")
+
+    def _column(self, places: list[str], i: int, memory: str) -> str:
+        e, column = self.e, "poison"
+        for k, place in enumerate(places):
+            x = e.op(f"load {memory}, ptr {e.element(place, memory, i)}")
+            column = e.op(f"insertelement {vector(memory, self.lanes)} {column}, {memory} {x}, i64 {k}")
+        return column
+
+    def _return(self, slot: str, places: list[str], at: Index, count: int, memory: str) -> None:
+        e, v = self.e, vector(memory, self.lanes)
+        columns = [e.op(f"load {v}, ptr {e.element(slot, v, self._sum(at, i))}") for i in range(count)]
+        tos = [e.element(place, memory, at) for place in places]
+        if count == self.lanes or (self.masked and count > 1):
+            for row, place in zip(e.transposed(columns + ["poison"] * (self.lanes - count), memory), tos):
+                self._store(row, place, v, memory, count)
+            return
+        for i, column in enumerate(columns):
+            for k, place in enumerate(tos):
+                x = e.op(f"extractelement {v} {column}, i64 {k}")
+                e.do(f"store {memory} {x}, ptr {e.element(place, memory, i)}")
+
+    def _load(self, place: str, v: str, memory: str, count: int) -> str:
+        align = self._align(memory)
+        if count == self.lanes:
+            return self.e.op(f"load {v}, ptr {place}, align {align}")
+        name = f"@llvm.masked.load.v{self.lanes}{mangled(memory)}.p0"
+        return self.e.op(f"call {v} {name}(ptr {place}, i32 {align}, {self._first(count)}, {v} poison)")
+
+    def _store(self, x: str, place: str, v: str, memory: str, count: int) -> None:
+        align = self._align(memory)
+        if count == self.lanes:
+            self.e.do(f"store {v} {x}, ptr {place}, align {align}")
+        else:
+            name = f"@llvm.masked.store.v{self.lanes}{mangled(memory)}.p0"
+            self.e.do(f"call void {name}({v} {x}, ptr {place}, i32 {align}, {self._first(count)})")
+
+    def _first(self, count: int) -> str:
+        """The mask of the first lanes."""
+        return f"<{self.lanes} x i1> <{', '.join(f'i1 {str(k < count).lower()}' for k in range(self.lanes))}>"
+
+    def _sum(self, i: Index, j: int) -> Index:
+        return i + j if isinstance(i, int) else self.e.op(f"add nsw i64 {i}, {j}")
+
+    @staticmethod
+    def _align(memory: str) -> int:
+        return 8 if memory == "double" else 4
