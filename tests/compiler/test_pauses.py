@@ -2,7 +2,6 @@
 
 import signal
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,7 +98,7 @@ def everything(n):
 
 
 def on_one_thread(monkeypatch):
-    alone = replace(host.this_machine(), threads=False)
+    alone = host.this_machine()._replace(threads=False)
     monkeypatch.setattr(host, "this_machine", lambda: alone)
 
 

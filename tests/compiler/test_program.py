@@ -1,7 +1,5 @@
 """Programs: planned before they are written, printed, checked, and run with a clock around every step."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -133,7 +131,7 @@ def test_a_profile_has_every_step_and_how_often_it_ran():
 def test_one_thread_plans_no_tasks():
     closed = jax.make_jaxpr(lambda x: jnp.exp(x))(jnp.ones((1 << 20,)))
     for threads in (False, True):
-        p = compiler.program_of(closed, machine=replace(AARCH64, threads=threads))
+        p = compiler.program_of(closed, machine=AARCH64._replace(threads=threads))
         (launch,) = p.body.steps
         assert (launch.chunk is not None) == threads
 

@@ -7,11 +7,10 @@ are not measured anew on each: the order in which a sum is added up, and so its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, kw_only=True)
-class Memory:
+class Memory(NamedTuple):
     """The memory of one core, and from what size on it matters."""
 
     first_cache: int = 48 << 10  # bytes of the nearest: of rows that stay there, a block takes half
@@ -23,8 +22,7 @@ class Memory:
     least_row: int = 16  # elements of a row that is worth being kept there between kernels
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sharing:
+class Sharing(NamedTuple):
     """What threads cost. A unit of work is about a fifth of a nanosecond: one element read, written or combined. Chunks
     follow from these numbers and from sizes, never from the number of threads.
     """
@@ -52,8 +50,7 @@ class Sharing:
         return min(self.row_tasks, rows) if rows * n >= self.long_rows else 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Products:
+class Products(NamedTuple):
     """Products and convolutions by tiles that registers hold, and by BLAS."""
 
     most_rows: int = 8  # of a tile: each has an address in a general register
@@ -70,8 +67,7 @@ class Products:
     blas_task: int = 128**3  # multiplications by BLAS that make a task
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sorting:
+class Sorting(NamedTuple):
     """Sorts and selections; numbers are keys where nothing else is said."""
 
     many_bytes: int = 1 << 11  # keys of a byte, from which on counting them is quickest
@@ -88,8 +84,7 @@ class Sorting:
     tasks: int = 64  # of a selection, at most
 
 
-@dataclass(frozen=True, kw_only=True)
-class Transforms:
+class Transforms(NamedTuple):
     """Fourier transforms."""
 
     exchange: float = 4.0  # what bringing rows to lanes costs a number, in the operations of `fourier.cost`
@@ -103,16 +98,15 @@ class Transforms:
 GATHERING = ("znver3", "znver4", "znver5")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Machine:
+class Machine(NamedTuple):
     """What planning and writing a program hang on."""
 
     triple: str  # as LLVM names it
     cpu: str  # likewise: for which processor code is generated
     features: frozenset[str]  # that this processor has, as LLVM names them
-    absent: frozenset[str] = frozenset()  # features that `cpu` stands for, and that are not there
     vector_bytes: int  # of a SIMD register
     vector_registers: int
+    absent: frozenset[str] = frozenset()  # features that `cpu` stands for, and that are not there
     threads: bool = True  # whether loops may be shared out among threads
     memory: Memory = Memory()
     sharing: Sharing = Sharing()

@@ -11,7 +11,11 @@ _handlers: dict = {}  # name of a logger + purpose -> its handler
 
 
 def announce(message: str, *args, loud: bool) -> None:
-    """Log a message: as a warning where a flag asked for it (``loud``), else at level DEBUG."""
+    """Log a message: as a warning where a flag asked for it (``loud``), else at level DEBUG. While nobody has loaded
+    ``logging``, nobody listens at that level.
+    """
+    if not loud and "logging" not in sys.modules:
+        return
     logging.getLogger("catena").log(logging.WARNING if loud else logging.DEBUG, message, *args)
 
 

@@ -23,6 +23,7 @@ from catena.core.context import context
 from catena.core.face import Face
 from catena.core.failures import checks_named
 from catena.core.jaxpr import eval_jaxpr
+from catena.core.lazy import LazyModule
 from catena.core.pickling import global_name
 from catena.core.placed import PlacedArray
 from catena.core.ref import Cell, Ref, core_of
@@ -33,12 +34,14 @@ from catena.core.trace import VALUES, Tracer
 from catena.core.traceback import api_boundary, shorten
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import high_types
-from catena.transform import arguments, explain, misses, stages, stateful
+from catena.transform import arguments, misses, stages, stateful
 from catena.transform.execute import how_to_run, program_of, run_fast
 from catena.transform.functions import check_function
 from catena.transform.jit_primitive import checked_call, checking, jit_p
 from catena.transform.memo import call_cache
 from catena.transform.placing import Places, asked_places, said
+
+explain = LazyModule("catena.transform.explain")
 
 
 class NotGiven:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from catena.compiler.emit.clock import Clock
@@ -171,7 +170,7 @@ def loop_text(closed_jaxpr, name: str) -> str:
     Raises: CompileError where the function is not elementwise.
     """
     region = lower(closed_jaxpr)
-    program = plan(region, replace(host.this_machine(), threads=False))
+    program = plan(region, host.this_machine()._replace(threads=False))
     module = write_loop(ProgramWriter(program.machine), program, [*region.inputs, *region.outputs])
     if module is None:
         raise CompileError(f"{name} is no elementwise function: it needs tables, routines or memory")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import mmap
 import os
-from dataclasses import replace
 
 from catena.compiler.machine import LEVELS, Machine, Memory
 from catena.core.errors import CompileError
@@ -25,7 +24,7 @@ def this_machine() -> Machine:
 
 @functools.cache
 def _with_threads(shared: bool) -> Machine:
-    return replace(_processor(), threads=shared)
+    return _processor()._replace(threads=shared)
 
 
 @made_once
@@ -75,7 +74,7 @@ def chosen_machine(name: str, native: Machine) -> Machine:
     missing = sorted(level.features - native.features)
     if missing:
         raise CompileError(f"CATENA_TARGET={name}: this processor lacks {', '.join(missing)}")
-    return replace(level, triple=native.triple, memory=native.memory)
+    return level._replace(triple=native.triple, memory=native.memory)
 
 
 def identity() -> tuple[str, ...]:

@@ -40,14 +40,17 @@ def source_stamp(loaded: int) -> str:
 
     Empty where they cannot be seen, or changed since the package was ``loaded`` (nanoseconds of the clock).
     """
-    facts = []
-    for folder, _, names in os.walk(ROOT):
-        for name in names:
-            if name.endswith(".py"):
-                status = os.stat(os.path.join(folder, name))
-                if status.st_mtime_ns > loaded:
-                    return ""
-                facts.append(f"{folder[len(ROOT) :]}/{name} {status.st_size} {status.st_mtime_ns}")
+    facts, folders = [], [""]
+    for folder in folders:  # grows while it is read
+        with os.scandir(ROOT + folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    status = entry.stat()
+                    if status.st_mtime_ns > loaded:
+                        return ""
+                    facts.append(f"{folder}/{entry.name} {status.st_size} {status.st_mtime_ns}")
+                elif entry.is_dir() and entry.name != "__pycache__":
+                    folders.append(f"{folder}/{entry.name}")
     return "\n".join(sorted(facts))
 
 
