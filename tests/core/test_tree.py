@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 import catena as jax
 from catena import tree
 from catena import tree_util as tu
-from catena.core.tree import (
+from catena.core.tree_errors import (
     broadcast_prefix,
     equality_errors,
     equality_errors_treedef,
     flatten_axes,
-    flatten_into,
     prefix_errors,
 )
+from catena.core.tree_flatten import flatten_into
 
 Pair = namedtuple("Pair", "a b")
 

@@ -3,8 +3,8 @@
 from catena.core.aval import same_type
 from catena.core.context import context
 from catena.core.errors import JaxprTypeError
-from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs, type_of_results
-from catena.core.printer import equation_text
+from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs, type_of_results
+from catena.core.lazy import load
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
@@ -35,7 +35,7 @@ def check_one(jaxpr: Jaxpr) -> None:
         check_types(eqn)
         check_call(eqn)
         for v in eqn.outvars:
-            bind(v, bound, equation_text(eqn))
+            bind(v, bound, shown(eqn))
     for v in jaxpr.outvars:
         check_read(v, bound, None)
 
@@ -48,7 +48,7 @@ def bind(v, bound: set, where: str):
 
 def check_read(v, bound: set, eqn):
     if type(v) is not Literal and v not in bound:
-        where = equation_text(eqn) if eqn is not None else "the results"
+        where = shown(eqn) if eqn is not None else "the results"
         raise JaxprTypeError(f"a variable of type {v.aval} is read in {where} before it is bound")
     if type(v) is Literal and v.aval.shape:
         raise JaxprTypeError(f"a literal must be a scalar, got {v.aval}")
@@ -61,7 +61,7 @@ def check_call(eqn):
         return
     taken, given = called.in_avals, [v.aval for v in eqn.invars]
     if len(taken) != len(given) or not all(map(same_type, taken, given)):
-        raise JaxprTypeError(f"the called jaxpr takes {taken}, the equation passes {given}: {equation_text(eqn)}")
+        raise JaxprTypeError(f"the called jaxpr takes {taken}, the equation passes {given}: {shown(eqn)}")
 
 
 CALLS = {"jit": "jaxpr", "remat2": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
@@ -70,16 +70,17 @@ CALLS = {"jit": "jaxpr", "remat2": "jaxpr", "custom_jvp_call": "call_jaxpr", "cu
 def check_types(eqn):
     expected = type_of_results(eqn.primitive, [v.aval for v in eqn.invars], eqn.own_params)
     if len(expected) != len(eqn.outvars):
-        raise JaxprTypeError(
-            f"{len(eqn.outvars)} results where the primitive gives {len(expected)}: {equation_text(eqn)}"
-        )
+        raise JaxprTypeError(f"{len(eqn.outvars)} results where the primitive gives {len(expected)}: {shown(eqn)}")
     for v, aval in zip(eqn.outvars, expected, strict=True):
         if not same_type(v.aval, aval):
-            raise JaxprTypeError(
-                f"a result is annotated {v.aval}, but the primitive gives {aval}: {equation_text(eqn)}"
-            )
+            raise JaxprTypeError(f"a result is annotated {v.aval}, but the primitive gives {aval}: {shown(eqn)}")
     effects = eqn.primitive.effects(tuple([v.aval for v in eqn.invars]), eqn.own_params)
     if effects != eqn.effects:
         raise JaxprTypeError(
-            f"the equation has effects {set(eqn.effects)}, but the primitive {set(effects)}: {equation_text(eqn)}"
+            f"the equation has effects {set(eqn.effects)}, but the primitive {set(effects)}: {shown(eqn)}"
         )
+
+
+def shown(eqn: Eqn) -> str:
+    """An equation as jaxprs print it."""
+    return load("catena.core.printer").equation_text(eqn)

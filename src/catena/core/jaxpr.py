@@ -7,14 +7,16 @@ A ``Jaxpr`` binds variables once each, by equations that apply primitives to var
 import functools
 from typing import Any, NamedTuple
 
-from catena.core import printer
 from catena.core.context import context, set_trace
 from catena.core.effects import RefEffect
 from catena.core.evaluate import abstract_eval
 from catena.core.face import Face
+from catena.core.lazy import LazyModule
 from catena.core.mesh import EMPTY_ABSTRACT, AbstractMesh
 from catena.core.source import NOTHING_SAID, Source, Surroundings
 from catena.core.usual import with_usual, without_usual
+
+printer: Any = LazyModule("catena.core.printer")
 
 
 class Var:

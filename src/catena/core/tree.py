@@ -12,13 +12,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from catena.core.tree_errors import (
-    broadcast_prefix,
-    equality_errors,
-    equality_errors_treedef,
-    flatten_axes,
-    prefix_errors,
-)
+from catena.core.lazy import LazyModule
 from catena.core.tree_flatten import flatten_into, flatten_unless, flatten_with, flatten_with_path
 from catena.core.tree_keys import KeyEntry, KeyPath
 from catena.core.tree_nodes import NAMED_TUPLE, NodeTable, custom_kind, dataclass_fields, dataclass_kind, default_nodes
@@ -27,13 +21,10 @@ from catena.core.treedef import LEAF, TUPLE, PyTreeDef, check_treedef, make_node
 __all__ = [
     "LEAF",
     "PyTreeDef",
-    "broadcast_prefix",
-    "equality_errors",
-    "equality_errors_treedef",
-    "flatten_axes",
     "flatten_into",
-    "prefix_errors",
 ]
+
+tree_errors: Any = LazyModule("catena.core.tree_errors")
 
 IsLeaf = Callable[[Any], bool] | None
 C = TypeVar("C", bound=type)
@@ -151,7 +142,7 @@ def _leaves_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, na
     try:
         return treedef.flatten_up_to(other)
     except ValueError as e:
-        error = next(prefix_errors(tree, other, is_leaf), None)
+        error = next(tree_errors.prefix_errors(tree, other, is_leaf), None)
         if error is None:
             raise
         raise error(name) from e
@@ -265,7 +256,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> 
     >>> tree_broadcast({"a": 1, "b": 2}, {"a": [0, 0], "b": 0})
     {'a': [1, 1], 'b': 2}
     """
-    return tree_structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+    return tree_structure(full_tree).unflatten(tree_errors.broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:

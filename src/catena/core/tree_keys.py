@@ -3,82 +3,109 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
-class DictKey:
+class Entry:
+    """What the steps have in common: one field, which does not change; equal are those of one class with equal fields.
+
+    They are no dataclasses, the making of which takes longer than all that trees need else when they are imported.
+    """
+
+    __slots__ = ()
+    __match_args__: tuple[str, ...] = ()  # the name of the field
+
+    def _put(self, value: Any, expected: type = object) -> None:
+        (field,) = self.__match_args__
+        if not isinstance(value, expected):
+            raise TypeError(f"{type(self).__name__}: {field} must be of type {expected.__name__}, got {value!r}.")
+        object.__setattr__(self, field, value)
+
+    def _bare(self) -> Any:
+        return getattr(self, self.__match_args__[0])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"cannot assign to field {name!r}: entries of key paths do not change")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"cannot delete field {name!r}: entries of key paths do not change")
+
+    def __eq__(self, other: object) -> bool:
+        return self._bare() == other._bare() if type(other) is type(self) else NotImplemented  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._bare()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__qualname__}({self.__match_args__[0]}={self._bare()!r})"
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self._bare(),)
+
+
+class DictKey(Entry):
     """The step into a dict: ``tree[key]``.
 
     >>> str(DictKey("w"))
     "['w']"
     """
 
+    __slots__ = __match_args__ = ("key",)
     key: Hashable
 
-    def __hash__(self) -> int:
-        return hash((DictKey, self.key))
+    def __init__(self, key: Hashable):
+        self._put(key)
 
     def __str__(self) -> str:
         return f"[{self.key!r}]"
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceKey:
+class SequenceKey(Entry):
     """The step into a list or tuple: ``tree[idx]``.
 
     >>> str(SequenceKey(2))
     '[2]'
     """
 
+    __slots__ = __match_args__ = ("idx",)
     idx: int
 
-    def __post_init__(self):
-        _check_field(self, "idx", self.idx, int)
-
-    def __hash__(self) -> int:
-        return hash((SequenceKey, self.idx))
+    def __init__(self, idx: int):
+        self._put(idx, int)
 
     def __str__(self) -> str:
         return f"[{self.idx!r}]"
 
 
-@dataclass(frozen=True, slots=True)
-class GetAttrKey:
+class GetAttrKey(Entry):
     """The step into a field of an object: ``tree.name``.
 
     >>> str(GetAttrKey("bias"))
     '.bias'
     """
 
+    __slots__ = __match_args__ = ("name",)
     name: str
 
-    def __post_init__(self):
-        _check_field(self, "name", self.name, str)
-
-    def __hash__(self) -> int:
-        return hash((GetAttrKey, self.name))
+    def __init__(self, name: str):
+        self._put(name, str)
 
     def __str__(self) -> str:
         return f".{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class FlattenedIndexKey:
+class FlattenedIndexKey(Entry):
     """The step into the ``key``-th child of a node whose type was registered without keys.
 
     >>> str(FlattenedIndexKey(0))
     '[<flat index 0>]'
     """
 
+    __slots__ = __match_args__ = ("key",)
     key: int
 
-    def __post_init__(self):
-        _check_field(self, "key", self.key, int)
-
-    def __hash__(self) -> int:
-        return hash((FlattenedIndexKey, self.key))
+    def __init__(self, key: int):
+        self._put(key, int)
 
     def __str__(self) -> str:
         return f"[<flat index {self.key}>]"
@@ -86,20 +113,12 @@ class FlattenedIndexKey:
 
 KeyEntry = Any  # one of the four above, or whatever a user's flatten_with_keys returns
 KeyPath = tuple[KeyEntry, ...]
-
-_FIELD = {DictKey: "key", SequenceKey: "idx", GetAttrKey: "name", FlattenedIndexKey: "key"}
-
-
-def _check_field(entry: Any, field: str, value: Any, expected: type) -> None:
-    if not isinstance(value, expected):
-        name = type(entry).__name__
-        raise TypeError(f"{name}: {field} must be of type {expected.__name__}, got {value!r}.")
+STEPS = (DictKey, SequenceKey, GetAttrKey, FlattenedIndexKey)
 
 
 def key_name(entry: KeyEntry) -> Any:
     """The bare key, index or name inside a key-path entry."""
-    field = _FIELD.get(type(entry))
-    return entry if field is None else getattr(entry, field)
+    return entry._bare() if type(entry) in STEPS else entry
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:

@@ -19,6 +19,7 @@ from marshal import dumps
 from typing import Any
 
 from catena.core.face import Face
+from catena.core.lazy import LazyModule
 from catena.core.tree_code import HOT, MOST_NODES, Code, code_of
 from catena.core.tree_keys import KeyEntry, KeyPath, keystr
 from catena.core.tree_nodes import (
@@ -32,7 +33,8 @@ from catena.core.tree_nodes import (
     default_nodes,
     sorted_keys,
 )
-from catena.core.tree_proto import Node, decoded, encoded
+
+tree_proto: Any = LazyModule("catena.core.tree_proto")  # few programs write structures so
 
 
 class PyTreeDef(Face):
@@ -291,7 +293,7 @@ class PyTreeDef(Face):
         >>> structure([1, {"a": 2}]).serialize_using_proto()[-3:]
         b'\\x12\\x01a'
         """
-        return encoded([_proto_node(node) for node in postorder(self)])
+        return tree_proto.encoded([_proto_node(node) for node in postorder(self)])
 
     @staticmethod
     def deserialize_using_proto(registry: Any, data: bytes) -> PyTreeDef:
@@ -306,7 +308,8 @@ class PyTreeDef(Face):
         """
         if not isinstance(data, bytes):
             raise TypeError(f"deserialize_using_proto: data must be bytes, got {type(data)}")
-        parts = [None if n.kind == "leaf" else (_PROTO_TYPES[n.kind], n.keys or None, n.arity) for n in decoded(data)]
+        nodes = tree_proto.decoded(data)
+        parts = [None if n.kind == "leaf" else (_PROTO_TYPES[n.kind], n.keys or None, n.arity) for n in nodes]
         return _from_postorder(parts, registry.nodes)
 
     def __eq__(self, other: object) -> bool:
@@ -482,10 +485,10 @@ def _from_postorder(parts: list, nodes: NodeTable = default_nodes) -> PyTreeDef:
 _PROTO_TYPES = {"list": list, "tuple": tuple, "dict": dict, "None": type(None)}
 
 
-def _proto_node(node: PyTreeDef) -> Node:
+def _proto_node(node: PyTreeDef) -> tree_proto.Node:
     """A node as `tree_proto` writes it."""
     if node._kind is None:
-        return Node("leaf", 0)
+        return tree_proto.Node("leaf", 0)
     name = node._type.__name__
     if node._kind not in (LIST, TUPLE, DICT, NONE):
         raise ValueError(
@@ -495,7 +498,7 @@ def _proto_node(node: PyTreeDef) -> Node:
     keys = node._data or ()
     if not all(type(key) is str for key in keys):
         raise ValueError(f"only dicts with str keys can be written as a protocol buffer, got keys {list(keys)}")
-    return Node("None" if node._kind is NONE else name, len(node._children), keys)
+    return tree_proto.Node("None" if node._kind is NONE else name, len(node._children), keys)
 
 
 # ---- walking -------------------------------------------------

@@ -10,9 +10,9 @@ from catena import lax
 from catena.core.array import Array, make_array
 from catena.numpy.boundary import as_array_argument, broadcast_together, canonical_axis, direct, run
 from catena.numpy.hot import NUMBER
-from catena.numpy.indexing import read
 from catena.numpy.manipulation import moveaxis
 from catena.numpy.promotion import promote_dtypes
+from catena.numpy.reading import read
 from catena.typing import ArrayLike
 
 

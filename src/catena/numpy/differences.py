@@ -31,9 +31,9 @@ from catena.numpy.boundary import (
 from catena.numpy.cumulative import cumsum
 from catena.numpy.editing import along
 from catena.numpy.hot import NUMBER, REAL
-from catena.numpy.indexing import read
 from catena.numpy.joining import concatenate
 from catena.numpy.promotion import promote_dtypes, promote_dtypes_inexact
+from catena.numpy.reading import read
 from catena.numpy.shaping import broadcast_to as checked_broadcast
 from catena.numpy.shaping import ravel
 from catena.numpy.sorting import argsort, positions_in

@@ -29,9 +29,9 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.creation import default_int, shape_argument
 from catena.numpy.index_update import IndexUpdateRef
-from catena.numpy.indexing import read
 from catena.numpy.joining import concatenate
 from catena.numpy.placement import placed
+from catena.numpy.reading import read
 from catena.numpy.shaping import broadcast_to as checked_broadcast
 from catena.numpy.shaping import ravel, reshaped
 from catena.typing import ArrayLike

@@ -18,8 +18,8 @@ from catena.core.array import Array
 from catena.core.lazy import LazyModule
 from catena.lax.structure import told
 from catena.numpy.boundary import as_array_argument, convert, promoted_dtype, refuse_out, user_dtype
-from catena.numpy.indexing import read
 from catena.numpy.placement import placed
+from catena.numpy.reading import read
 from catena.typing import ArrayLike, DTypeLike
 
 opt_einsum = LazyModule("opt_einsum")

@@ -31,9 +31,10 @@ from catena.numpy.boundary import SCALARS, convert, convert_as_asked, dtype_of
 from catena.numpy.conversion import from_object
 from catena.numpy.hot import F32, F64, I32, I64, NUMBER, REAL_OR_INT
 from catena.numpy.indexers import Plan, check_not_empty, parse, traced_mask
-from catena.numpy.indexing import masked_part, numpy_key, read
+from catena.numpy.indexing import numpy_key
 from catena.numpy.masked import Selection
 from catena.numpy.placement import placed
+from catena.numpy.reading import masked_part, read
 from catena.numpy.shaping import broadcast_to
 
 DROPPED = (

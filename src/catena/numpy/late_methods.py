@@ -1,4 +1,4 @@
-"""Methods of arrays whose modules are loaded when somebody asks for one of them: sorts, statistics, selections."""
+"""Methods and properties of arrays whose modules are loaded when somebody asks for one: sorts, statistics, updates."""
 
 from __future__ import annotations
 
@@ -14,15 +14,22 @@ LATE_METHODS = {  # name -> its module
     **dict.fromkeys(("cumprod", "cumsum"), "cumulative"),
     **dict.fromkeys(("diagonal", "trace"), "diagonals"),
     **dict.fromkeys(("mean", "std", "var"), "averages"),
+    **dict.fromkeys(("conj", "conjugate", "round"), "float_parts"),
+    **dict.fromkeys(("__delitem__", "__setitem__"), "index_update"),
     "choose": "selection",
     "repeat": "editing",
     "take": "taking",
+}
+LATE_PROPERTIES = {  # name -> its module, the name of what it is there, and what it says of itself
+    "real": ("float_parts", "real", "The real part of each element."),
+    "imag": ("float_parts", "imag", "The imaginary part of each element."),
+    "at": ("index_update", "IndexUpdateHelper", "Updates that return a new array: ``x.at[index].set(y)``."),
 }
 OVERRIDABLE = ("choose", "repeat", "searchsorted", "take")  # of these, those that ask the classes of their arguments
 
 
 class LateMethod:
-    """Stands for a method of arrays, traced values and their types until somebody asks for it."""
+    """Stands for a method or property of arrays, traced values and their types until somebody asks for it."""
 
     __slots__ = ("_name",)
 
@@ -30,7 +37,11 @@ class LateMethod:
         self._name = name
 
     def __get__(self, value, owner):
-        give_method(self._name, loaded(self._name))
+        if self._name in LATE_PROPERTIES:
+            module, name, doc = LATE_PROPERTIES[self._name]
+            give(self._name, property(getattr(load(f"catena.numpy.{module}"), name), doc=doc))
+        else:
+            give_method(self._name, loaded(self._name))
         return getattr(owner if value is None else value, self._name)
 
 
@@ -53,6 +64,6 @@ def give(name: str, member) -> None:
 
 def install() -> None:
     """Let arrays, traced values and types have the methods of the table."""
-    for name in LATE_METHODS:
+    for name in (*LATE_METHODS, *LATE_PROPERTIES):
         for kind in (Array, Tracer, ShapedArray):
             setattr(kind, name, LateMethod(name))

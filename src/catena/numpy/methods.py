@@ -26,8 +26,6 @@ from catena.core.type_members import aval_method, shown_as_of_type
 from catena.numpy import (
     arithmetic,
     conversion,
-    float_parts,
-    index_update,
     indexing,
     integers,
     late_methods,
@@ -59,6 +57,7 @@ from catena.numpy.placement import placed
 from catena.numpy.protocol import overridable
 from catena.runtime import dlpack
 
+float_parts = LazyModule("catena.numpy.float_parts")
 selection = LazyModule("catena.numpy.selection")
 _INEXACT = frozenset({F32, F64, C64, C128})
 _COMPARED = REAL_OR_INT | {BOOL}
@@ -588,8 +587,6 @@ METHODS = {
     "astype": astype,
     "byteswap": byteswap,
     "clip": clip,
-    "conj": float_parts.conj,
-    "conjugate": float_parts.conjugate,
     "copy": copy,
     "dot": overridable(products.dot),
     "flatten": flatten,
@@ -600,7 +597,6 @@ METHODS = {
     "ptp": reductions.ptp,
     "ravel": shaping.ravel,
     "reshape": reshape,
-    "round": float_parts.round,
     "squeeze": shaping.squeeze,
     "sum": reductions.sum,
     "swapaxes": shaping.swapaxes,
@@ -610,18 +606,13 @@ METHODS = {
     "__round__": __round__,
     "__contains__": __contains__,
     "__reversed__": __reversed__,
-    "__delitem__": index_update.__delitem__,
-    "__setitem__": index_update.__setitem__,
     "__getitem__": indexing.getitem,
     "__array_namespace__": __array_namespace__,
 }
 PROPERTIES = {
     "T": (_transposed, "The array with its axes reversed."),
     "mT": (lambda self: shaping.matrix_transpose(self), "The array with its last two axes exchanged."),
-    "real": (lambda self: float_parts.real(self), "The real part of each element."),
-    "imag": (lambda self: float_parts.imag(self), "The imaginary part of each element."),
     "flat": (_flat, "Refused; use ``flatten``."),
-    "at": (index_update.IndexUpdateHelper, "Updates that return a new array: ``x.at[index].set(y)``."),
 }
 ARRAY_METHODS = {
     "tobytes": tobytes,

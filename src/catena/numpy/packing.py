@@ -11,7 +11,7 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.numpy.boundary import as_array_argument, canonical_axis
 from catena.numpy.editing import along
-from catena.numpy.indexing import read
+from catena.numpy.reading import read
 from catena.numpy.shaping import ravel
 from catena.typing import ArrayLike
 

@@ -20,9 +20,9 @@ from catena.numpy.averages import mean
 from catena.numpy.boundary import as_array_argument, broadcast_to, convert, direct
 from catena.numpy.conversion import from_object
 from catena.numpy.float_parts import round
-from catena.numpy.indexing import read
 from catena.numpy.quantiles import median
 from catena.numpy.ranges import linspace
+from catena.numpy.reading import read
 from catena.typing import ArrayLike
 
 _OPTIONS = {

@@ -27,9 +27,9 @@ from catena.numpy.boundary import (
 from catena.numpy.diagonals import diag
 from catena.numpy.editing import trim_zeros
 from catena.numpy.index_update import IndexUpdateRef
-from catena.numpy.indexing import read
 from catena.numpy.products import dot
 from catena.numpy.promotion import promote_dtypes, promote_dtypes_inexact
+from catena.numpy.reading import read
 from catena.numpy.shaping import matrix_transpose, ravel
 from catena.numpy.statistics import convolve
 from catena.typing import ArrayLike

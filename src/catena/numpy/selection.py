@@ -32,11 +32,12 @@ from catena.numpy.boundary import (
 from catena.numpy.conversion import from_object
 from catena.numpy.creation import default_int, int_of_positions
 from catena.numpy.hot import BOOL, REAL_OR_INT, joined_values
-from catena.numpy.indexing import getitem, read
+from catena.numpy.indexing import getitem
 from catena.numpy.introspection import ndim
 from catena.numpy.logic import truth
 from catena.numpy.manipulation import atleast_1d
 from catena.numpy.placement import placed
+from catena.numpy.reading import read
 from catena.numpy.shaping import ravel, reshaped
 from catena.transform.jit import traced_once
 from catena.typing import ArrayLike

@@ -28,8 +28,8 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.creation import default_int, int_of_positions
 from catena.numpy.hot import NUMBER
-from catena.numpy.indexing import read
 from catena.numpy.promotion import promote_dtypes
+from catena.numpy.reading import read
 from catena.numpy.selection import compress, known_or_sized, nonzero, static_size
 from catena.numpy.shaping import ravel, reshaped
 from catena.numpy.sorting import argsort, positions_in, sort

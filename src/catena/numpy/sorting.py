@@ -18,9 +18,9 @@ from catena.lax.sorting import sort_values
 from catena.numpy.boundary import as_array_argument, canonical_axis, convert, direct, run, user_dtype
 from catena.numpy.creation import default_int, int_of_positions
 from catena.numpy.hot import REAL_OR_INT
-from catena.numpy.indexing import read
 from catena.numpy.joining import array_sequence
 from catena.numpy.promotion import promote_dtypes
+from catena.numpy.reading import read
 from catena.numpy.shaping import ravel
 from catena.typing import ArrayLike, DTypeLike
 

@@ -30,13 +30,13 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.creation import default_int
 from catena.numpy.hot import F32, F64, REAL
-from catena.numpy.indexing import read
 from catena.numpy.joining import concatenate
 from catena.numpy.manipulation import atleast_2d
 from catena.numpy.placement import placed
 from catena.numpy.products import dot
 from catena.numpy.promotion import promote_dtypes_inexact
 from catena.numpy.ranges import linspace
+from catena.numpy.reading import read
 from catena.numpy.shaping import matrix_transpose, ravel, reshaped
 from catena.numpy.sorting import positions_in
 from catena.typing import ArrayLike, DTypeLike

@@ -14,7 +14,7 @@ from catena.core.shapes import position_dtype
 from catena.lax.positions import around, as_position, from_end
 from catena.numpy.boundary import as_array_argument, canonical_axis, direct, refuse_out
 from catena.numpy.index_update import IndexUpdateRef
-from catena.numpy.indexing import fill_scalar, read
+from catena.numpy.reading import fill_scalar, read
 from catena.numpy.selection import nonzero
 from catena.numpy.shaping import broadcast_to as broadcast_to_shape
 from catena.numpy.shaping import ravel, reshaped

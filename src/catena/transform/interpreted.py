@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from catena.core import failures, value_checks
+from catena.core import failures
 from catena.core.array import as_array, typed_array
 from catena.core.aval import abstract_token
 from catena.core.context import context
@@ -21,13 +21,14 @@ from catena.core.dtypes import is_extended
 from catena.core.errors import ADDRESSABLE, CompileError, value_too_large
 from catena.core.evaluate import quiet
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Literal
-from catena.core.lazy import NO_COMPILER
+from catena.core.lazy import NO_COMPILER, LazyModule
 from catena.core.stack import is_stack
 from catena.core.trace import VALUES
 from catena.runtime import buffers
 from catena.transform.discharge import pure
 from catena.transform.memo import memoised
 
+value_checks: Any = LazyModule("catena.core.value_checks")
 calls: dict = {}  # primitive -> from its parameters to a function of NumPy values that gives the list of its results
 formulas: dict = {}  # primitive -> NumPy's function for it, and the dtypes of the first operand that this cannot take
 

@@ -27,11 +27,11 @@ from catena.core.targets import check_layout, in_memory, layout_of, target_place
 from catena.core.token import Token
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
-from catena.core.tree_errors import broadcast_prefix, flatten_axes
 from catena.core.zeros import Zero, get_aval
 from catena.transform import canonical
 from catena.transform.memo import all_caches
 
+tree_errors: Any = LazyModule("catena.core.tree_errors")
 processes: Any = LazyModule("catena.parallel.processes")  # where there are several
 
 
@@ -55,8 +55,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     Array([1., 1.], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
-    asked = flatten_axes("device_put device", tree, device) if leaves else []
-    donated = broadcast_prefix(donate, x) if leaves else []
+    asked = tree_errors.flatten_axes("device_put device", tree, device) if leaves else []
+    donated = tree_errors.broadcast_prefix(donate, x) if leaves else []
     if may_alias and any(donated):
         raise ValueError("may_alias and donate cannot be True at the same time.")
     target_placement(src)

@@ -23,7 +23,8 @@ from catena.core.primitive import Primitive, as_bodies_say
 from catena.core.source import function_place
 from catena.core.structural import broadcast_in_dim_p, stop_gradient_p
 from catena.core.trace import Tracer, leaf_value
-from catena.core.tree import equality_errors_treedef, tree_flatten_with_path, tree_unflatten
+from catena.core.tree import tree_flatten_with_path, tree_unflatten
+from catena.core.tree_errors import equality_errors_treedef
 from catena.core.tree_keys import keystr
 from catena.core.zeros import Zero, get_aval, is_undefined_primal, zeros
 from catena.lax.comparison import clamp_p, eq_p, ne_p, select_n_p

@@ -24,10 +24,10 @@ from catena.numpy.boundary import (
 from catena.numpy.creation import default_float
 from catena.numpy.documentation import family
 from catena.numpy.editing import roll
-from catena.numpy.indexing import read
 from catena.numpy.manipulation import moveaxis
 from catena.numpy.placement import placed
 from catena.numpy.promotion import promote_dtypes_inexact
+from catena.numpy.reading import read
 from catena.typing import ArrayLike, DTypeLike
 
 _MOST_AXES = 3  # that lax.fft transforms at once

@@ -18,7 +18,7 @@ from catena.lax.policy import LIBRARY
 from catena.numpy.boundary import as_array_argument, broadcast_to, convert, like, run
 from catena.numpy.creation import eye
 from catena.numpy.index_update import IndexUpdateRef
-from catena.numpy.indexing import read
+from catena.numpy.reading import read
 from catena.numpy.shaping import matrix_transpose
 from catena.numpy.taking import take_along_axis
 from catena.runtime import lapack

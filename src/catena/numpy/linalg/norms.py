@@ -25,10 +25,10 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.cross_products import cross as _cross
 from catena.numpy.hot import REAL
-from catena.numpy.indexing import read
 from catena.numpy.linalg.decompositions import inexact_matrix, svdvals
 from catena.numpy.linalg.systems import inv
 from catena.numpy.manipulation import moveaxis
+from catena.numpy.reading import read
 from catena.numpy.reductions import plain_axis
 from catena.numpy.shaping import expand_dims
 from catena.typing import ArrayLike, DTypeLike

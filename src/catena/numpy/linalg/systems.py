@@ -30,7 +30,6 @@ from catena.numpy.creation import default_int, eye
 from catena.numpy.diagonals import diagonal
 from catena.numpy.einstein import einsum
 from catena.numpy.index_update import IndexUpdateRef
-from catena.numpy.indexing import read
 from catena.numpy.linalg.decompositions import (
     eigh,
     inexact_matrix,
@@ -41,6 +40,7 @@ from catena.numpy.linalg.decompositions import (
 )
 from catena.numpy.manipulation import moveaxis
 from catena.numpy.products import matmul
+from catena.numpy.reading import read
 from catena.numpy.shaping import ravel, reshaped
 from catena.runtime import lapack
 from catena.transform.custom_jvp import custom_jvp
