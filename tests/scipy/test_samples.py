@@ -39,6 +39,13 @@ def test_vq_of_numbers_and_complex_numbers():
     assert codes.tolist() == [0] and distances.dtype == "float32" and distances[0] == pytest.approx(2**0.5)
 
 
+def test_codes_are_integers_of_the_default_width():
+    with jax.enable_x64(True):
+        for function in (jsp.cluster.vq.vq, jax.jit(jsp.cluster.vq.vq)):
+            codes, distances = function(jnp.array([[1.0], [9.0]]), jnp.array([[0.0], [8.0]]))
+            assert codes.dtype == "int64" and distances.dtype == "float64" and codes.tolist() == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("error", "shapes"),
     [(ValueError, ((3,), (2, 3))), (ValueError, ((1, 2, 3), (1, 2, 3))), (TypeError, ((4, 2), (3, 3))),

@@ -17,7 +17,8 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
       code_book: the vectors, ``(n, k)`` or ``(n,)``.
       check_finite: of no meaning, since NaN and infinities are ordered as they are; for SciPy's signature.
     Returns:
-      The codes, int32 of shape ``(m,)``, the first of several that are equally near, and the distances, ``(m,)``.
+      The codes, of shape ``(m,)``, the first of several that are equally near, and the distances, ``(m,)``. Codes are
+      integers of the default width, as those of ``argmin``: int64 with x64 on, where SciPy's are int32.
     Raises:
       TypeError: an argument is neither an array nor a scalar, or the lengths of the vectors differ.
       ValueError: the arguments do not have one or two axes, both the same number, or there is no code.
@@ -44,4 +45,4 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
 def _nearest(obs, code_book):
     squares = jnp.sum(jnp.square(jnp.abs(obs[:, None] - code_book[None])), axis=-1)
     codes = jnp.argmin(squares, axis=1)
-    return codes.astype("int32"), jnp.sqrt(jnp.take_along_axis(squares, codes[:, None], axis=1)[:, 0])
+    return codes, jnp.sqrt(jnp.take_along_axis(squares, codes[:, None], axis=1)[:, 0])
