@@ -226,6 +226,84 @@ def test_a_second_batch_size_compiles_nothing_again(case, compiled):
     assert others[0].entry.text == others[1].entry.text  # the first may be too little work for threads
 
 
+ROWS = {
+    "elementwise": lambda x, b: jnp.sin(x) * b + 1,
+    "sums": lambda x, b: jnp.sum(x, axis=1),
+    "extremes": lambda x, b: (jnp.max(x, axis=1), jnp.argmin(x + b, axis=1)),
+    "softmax": lambda x, b: softmax(x),
+    "layer norm": lambda x, b: layer_norm(x, b),
+    "mean of all": lambda x, b: x - jnp.mean(x),
+}
+
+
+@pytest.mark.parametrize("case", ROWS)
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_another_length_of_rows_compiles_nothing_again(case, compiled):
+    step = jax.jit(ROWS[case])
+    for n in (301, 411, 523):
+        step(values((100, n)), values(n))
+    first, *others = compiled
+    assert defined(first) > 0
+    assert [defined(plan) for plan in others] == [0, 0]
+
+
+PRODUCTS = {
+    "rows": (lambda x, w: x @ w, lambda n: (values((n, 64)), values((64, 128)))),
+    "terms": (lambda x, w: x @ w, lambda n: (values((64, n)), values((n, 128)))),
+    "an epilogue": (lambda x, w: jnp.tanh(x @ w) + 1, lambda n: (values((n, 64)), values((64, 128)))),
+    "a gradient": (jax.grad(lambda w, x: jnp.mean((x @ w) ** 2)), lambda n: (values((64, 128)), values((n, 64)))),
+}
+
+
+@pytest.mark.parametrize("case", PRODUCTS)
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_products_of_other_sizes_compile_nothing_again(case, compiled):
+    f, make = PRODUCTS[case]
+    step = jax.jit(f)
+    for n in (305, 311, 317):  # which leave rows below tiles of 2, 4, 6 and 8
+        step(*make(n))
+    first, *others = compiled
+    assert defined(first) > 0
+    assert [defined(plan) for plan in others] == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_a_row_of_a_product_does_not_hang_on_its_tile(dtype):
+    with jax.enable_x64(True):
+        x, w = values((301, 40), dtype), values((40, 77), dtype)
+        whole = np.asarray(jax.jit(jnp.matmul)(x, w))
+        for n in (*range(2, 34), 100, 127, 254, 299):
+            np.testing.assert_array_equal(jax.jit(jnp.matmul)(x[:n], w), whole[:n])
+        long = values((70, 2000), dtype), values((2000, 40), dtype)
+        parts = np.asarray(jax.jit(jnp.matmul)(*long))
+        want = np.asarray(long[0], np.float64) @ np.asarray(long[1], np.float64)
+        np.testing.assert_allclose(parts, want, rtol=1e-3, atol=1e-2)
+        for n in (50, 51, 55, 69):
+            np.testing.assert_array_equal(jax.jit(jnp.matmul)(long[0][:n], long[1]), parts[:n])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32"])
+def test_rows_of_every_length(dtype):
+    with jax.enable_x64(True):
+        for n in (1, 31, 32, 63, 64, 65, 127, 128, 129, 144, 150, 191, 192, 255, 256, 300, 1000, 4100, 4200):
+            x, whole = values((5, n), dtype), np.arange(5 * n, dtype=np.int64).reshape(5, n) % 7
+            same(lambda x: (jnp.max(x, 1), jnp.argmax(x, 1), x * 2 - 1, x[:, ::-1]), x)
+            np.testing.assert_array_equal(jax.jit(lambda x: jnp.sum(x, 1))(whole), whole.sum(1))
+            if dtype != "int32":
+                same(lambda x: (softmax(x), jnp.mean(x, 1), jnp.sum(x * x, 1)), x, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [32, 100, 128, 1000, 1024])
+def test_counts_divide_alike_alone_and_in_rows(n):
+    x = values((9, n))
+    means = jax.jit(lambda x: jnp.mean(x, axis=1))(x)
+    scaled = jax.jit(lambda x: (x / n, x * (1 / n), x / (1 / n)))(x)
+    y = np.asarray(x)
+    for got, want in zip(scaled, (y / np.float32(n), y * np.float32(1 / n), y / np.float32(1 / n)), strict=True):
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(means, jax.jit(lambda x: jnp.sum(x, axis=1) / n)(x))
+
+
 @pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
 def test_what_runs_a_program_keeps_the_code_of_its_kernels(compiled, young):
     x = values((400, 64))

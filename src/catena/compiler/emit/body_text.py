@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from catena.compiler.emit import checks, masks, ops, places
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
-from catena.compiler.graph.types import TYPES, constant, vector
+from catena.compiler.emit.sizes import bits, is_count
+from catena.compiler.graph.types import TYPES, Type, constant, vector
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import LOADS
 from catena.compiler.kernels.places import shares_place
@@ -39,7 +42,7 @@ class BodyWriter:
         self.tests = checks.Tests(stops)
 
     def first_copy(self) -> Copy:
-        return Copy({}, {key: (self.pointers[buffer], offset[0]) for key, buffer, _, offset in self.layout.accesses})
+        return _first_copy(self)
 
     def advance(self, c: Copy, d: int, i) -> None:
         """Moves every pointer to index `i` of dimension `d`; equal moves share their instructions."""
@@ -54,7 +57,7 @@ class BodyWriter:
                 continue
             known = moved.get((base, memory, coefficient))
             if known is None:
-                by = i if coefficient == 1 else self.e.op(f"mul nsw i64 {i}, {coefficient}")
+                by = i if coefficient == 1 else self.e.op(f"mul nsw i64 {i}, {self.e.size(coefficient)}")
                 known = moved[base, memory, coefficient] = self.e.op(f"getelementptr {memory}, ptr {base}, i64 {by}")
             c.pointers[key] = known, const
 
@@ -140,7 +143,7 @@ class BodyWriter:
         if width > 1 and (lanes := masks.of_places(self, s, c)) is not None:
             return lanes
         types = [TYPES[self.nest.stmts[a].type] for a in s.args]
-        return ops.emit(self.e, s.op, TYPES[s.type], [self.use(a, c, width) for a in s.args], types, s.attr, width)
+        return ops.emit(self.e, s.op, TYPES[s.type], _operands(self, s, c, width), types, s.attr, width)
 
     def use(self, i: int, c: Copy, width: int | None = None) -> str:
         """Statement `i` in `width` lanes."""
@@ -150,7 +153,7 @@ class BodyWriter:
             return self.short.use(i, c)
         t = TYPES[s.type]
         if s.op == "const":
-            return constant(s.attr, t, width)
+            return _constant(self.e, s.attr, t, width)
         x = c.env[i]
         if width == 1 or self.is_lanes(i):
             return x
@@ -158,7 +161,7 @@ class BodyWriter:
 
     def index(self, a, c: Copy, width: int) -> str:
         """The value of an index expression."""
-        e, total = self.e, str(a[0])
+        e, total = self.e, str(self.e.size(a[0]))
         for d, k in a[1]:
             if d == self.nest.vector:
                 continue
@@ -185,7 +188,7 @@ class BodyWriter:
     def times(self, x, k: int) -> str:
         if isinstance(x, int) or not x.startswith("%"):
             return str(int(x) * k)
-        return x if k == 1 else self.e.op(f"mul nsw i64 {x}, {k}")
+        return x if k == 1 else self.e.op(f"mul nsw i64 {x}, {self.e.size(k)}")
 
     def add(self, a: str, b: str) -> str:
         if a[0] != "%" and b[0] != "%":
@@ -316,3 +319,35 @@ class BodyWriter:
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, condition, c, mask, t, width, stride)
         self.e.store(t, x, pointer, width, stride or 1, mask)
+
+
+def _first_copy(body: BodyWriter) -> Copy:
+    """The state of the body before all loops."""
+    starts: dict[int, set] = {}
+    for _, buffer, memory, offset in body.layout.accesses:
+        starts.setdefault(buffer, set()).add((memory, offset[0]))
+    moved = {b: _moved_to_start(body, b, *each) for b, (each, *others) in starts.items() if not others}
+    return Copy({}, {key: moved.get(b) or (body.pointers[b], offset[0]) for key, b, _, offset in body.layout.accesses})
+
+
+def _moved_to_start(body: BodyWriter, buffer: int, memory: str, start: int) -> tuple[str, int]:
+    """A pointer to where all accesses to a buffer start, and how far behind it they do."""
+    told = body.e.size(start)
+    pointer = body.pointers[buffer]
+    return (pointer, start) if told == start else (body.e.element(pointer, memory, told), 0)
+
+
+def _operands(body: BodyWriter, s, c: Copy, width: int) -> list[str]:
+    """What a statement is computed of. A power of two that lanes are divided by is told: LLVM then multiplies."""
+    out = [body.use(a, c, width) for a in s.args]
+    by = body.nest.stmts[s.args[-1]] if s.op == "div" and width > 1 else None
+    if by is not None and by.op == "const" and math.frexp(by.attr)[0] == 0.5:
+        out[-1] = constant(by.attr, TYPES[by.type], width)
+    return out
+
+
+def _constant(e: Emitter, value, t: Type, width: int) -> str:
+    """A constant of the program, in all lanes; a float that may be a count is not told, where sizes are not."""
+    if e.sizes is None or t.kind != "f" or not is_count(float(value)):
+        return constant(value, t, width)
+    return e.splat(e.sizes.named(t.register, bits(value, t.register)), t.register, width)

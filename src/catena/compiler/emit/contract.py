@@ -5,7 +5,6 @@ Source: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplicatio
 
 from __future__ import annotations
 
-import functools
 import math
 
 from catena.compiler.emit import launches, parallel, tiles
@@ -25,29 +24,33 @@ def contract(w, step: Contract) -> None:
     after = None
     if step.after is not None:
         own = [w.pointer(buffer) for buffer in step.operands.values()]
-        name = launches.row_function(w, step.after, list(step.operands), step.contract, in_place=step.in_place)
-        after = name, own
+        kernel = launches.row_function(w, step.after, list(step.operands), step.contract, in_place=step.in_place)
+        after = kernel, own
     _Loops(w, p, step.tasks, after).write([a, b, rest, c])
 
 
+TILES = 4  # in a task's table
 NUMBERS = 64  # in a task's table, or twice as many: how many it needs is nothing that the entry's text tells
 
 
 class _Loops:
     """Writes the function of a task: its table holds `pointers` to A, to B or its panels, to the columns beyond the
     panels, and to C, then those of `after`: a function that the task calls for the range of rows that it has computed.
+    Then come the functions of its tiles, and its numbers: so tasks of all sizes are one function, each with tiles that
+    suit it.
     """
 
-    def __init__(self, w, p: Plan, tasks: Tasks, after: tuple[str, list[str]] | None):
+    def __init__(self, w, p: Plan, tasks: Tasks, after: tuple[launches.Kernel, list[str]] | None):
         self.w, self.plan, self.tasks, self.after = w, p, tasks, after
         self.contraction, self.type = p.contraction, p.contraction.type
         self.e = Emitter()
-        self.pointers = 4 + (len(after[1]) if after else 0)
+        self.own = after[1] if after else []
+        self.pointers = 4 + len(self.own) + TILES
         self.numbers: list[int] = []  # that tasks read from their table, so that other batch sizes share their text
 
     def write(self, pointers: list[str]) -> None:
-        extra = self.after[1] if self.after else []
         body, count = self._task(), self.tasks.count
+        extra = [*self.own, *(f"@{name}" for name in self._tile_names())]
         self.numbers += [0] * (-len(self.numbers) % NUMBERS)
         parallel.through_pool(self.w, body, [*pointers, *extra], count, self.numbers, self.contraction.products // 8)
 
@@ -68,18 +71,12 @@ class _Loops:
     def _task(self) -> str:
         e, t = self.e, self.tasks
         a, b, rest, c = (e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}") for i in range(4))
-        member, row_block, column_block = "%k", "0", "0"
-        if t.column_blocks > 1:
-            member, column_block = _divide(e, member, self._number(t.column_blocks))
-        if t.row_blocks > 1:
-            member, row_block = (
-                _divide(e, member, self._number(t.row_blocks)) if self.contraction.batch else ("0", member)
-            )
-        rows = self._block(row_block, self.plan.units, t.rows, t.row_blocks)
-        panels = ("0", str(self.plan.panels))
-        if t.column_blocks > 1:
-            panels = self._block(column_block, self.plan.panels, t.columns, t.column_blocks)
-        last = e.op(f"icmp eq i64 {column_block}, {self._number(t.column_blocks - 1)}") if t.column_blocks > 1 else None
+        member, column_block = _divide(e, "%k", self._number(t.column_blocks))
+        member, row_block = _divide(e, member, self._number(t.row_blocks))
+        rows = self._block(row_block, self.plan.units, t.rows)
+        panels = self._block(column_block, self.plan.panels, t.columns)
+        last = e.op(f"icmp eq i64 {column_block}, {self._number(t.column_blocks - 1)}")
+        last = e.op(f"and i1 {last}, {e.op(f'icmp ne i64 {self._number(self.plan.rest)}, 0')}")
         a, b, rest, c = self._member(member, a, b, rest, c)
         if self.plan.outside is not None:
             self._parts(a, b, rest, c, rows, panels, last)
@@ -90,24 +87,23 @@ class _Loops:
             self._follow(member, *rows)
         return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
-    def _block(self, block: str, extent: int, each: int, blocks: int) -> tuple[str, str]:
+    def _block(self, block: str, extent: int, each: int) -> tuple[str, str]:
         """Where a block of rows or panels begins and ends."""
-        e, high = self.e, self._number(extent)
-        if blocks == 1:
-            return "0", high
-        each = self._number(each)
+        e, high, each = self.e, self._number(extent), self._number(each)
         low = e.op(f"mul nuw nsw i64 {block}, {each}")
         return low, e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add nuw nsw i64 {low}, {each}')}, i64 {high})")
 
     def _follow(self, member: str, low: str, high: str) -> None:
         """The call of what comes after, for the rows of this task."""
-        e, (name, pointers) = self.e, self.after
-        unit = self.plan.row.extent if self.plan.strips else self.plan.rows
+        e, ((name, sizes), pointers) = self.e, self.after
+        unit = self._number(self.plan.row.extent if self.plan.strips else self.plan.rows)
         count = self._number(math.prod(x.extent for x in self.contraction.rows))
         before = e.op(f"mul nuw nsw i64 {member}, {count}")
         end = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'mul nuw nsw i64 {high}, {unit}')}, i64 {count})")
         bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (e.op(f"mul nuw nsw i64 {low}, {unit}"), end)]
         own = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', 4 + i)}") for i in range(len(pointers))]
+        own += [e.element("%numbers", "i64", len(self.numbers))] if sizes else []
+        self.numbers += sizes
         e.do(f"call void @{name}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {x}' for x in bounds)])})")
 
     def _member(self, member: str, a: str, b: str, rest: str, c: str) -> list[str]:
@@ -119,7 +115,7 @@ class _Loops:
             member, at = (None, member) if last else _divide(e, member, self._number(x.extent))
             a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
             b = self._moved(b, at, x.b * length * p.panels * p.columns if p.packed else x.b)
-            rest = self._moved(rest, at, x.b * length * p.rest if p.packed else x.b)
+            rest = self._moved(rest, at, x.b * length * max(p.rest, 1) if p.packed else x.b)
         return [a, b, rest, c]
 
     def _parts(self, a, b, rest, c, rows, panels, last) -> None:
@@ -134,7 +130,7 @@ class _Loops:
             length = e.op(f"call i64 @llvm.smin.i64(i64 {left}, i64 {size})")
         adds = e.op(f"icmp ne i64 {part}, 0")
         a, b = self._moved(a, at, axis.a), self._moved(b, at, self._b(axis.b, self.plan.columns))
-        rest = self._moved(rest, at, self._b(axis.b, self.plan.rest))
+        rest = self._moved(rest, at, self._b(axis.b, max(self.plan.rest, 1)))
         self._columns(a, b, rest, c, length, adds, rows, panels, last)
         e.end_loop(opened)
 
@@ -143,60 +139,77 @@ class _Loops:
         return stride * columns if self.plan.packed else stride
 
     def _columns(self, a, b, rest, c, length, adds, rows, panels, last) -> None:
-        """Panel after panel of columns, then, in the `last` block of them, those beyond."""
+        """Panel after panel of columns, then, in the `last` block of them, those beyond, if there are any."""
         e, p = self.e, self.plan
-        if p.panels:
-            j, opened = e.begin_loop(*panels)
-            at = j
-            if p.packed:
-                at = e.op(f"mul nuw nsw i64 {j}, {self._number(math.prod(x.extent for x in self.contraction.terms))}")
-            b = self._moved(b, at, p.columns)
-            self._rows(a, b, self._moved(c, j, p.columns), length, adds, p.columns, *rows)
-            e.end_loop(opened)
-        if p.rest:
-            c = e.element(c, self.type.memory, self._number(p.panels * p.columns))
-            beyond = functools.partial(self._rows, a, rest, c, length, adds, p.rest, *rows)
-            beyond() if last is None else self._if(last, beyond)
+        j, opened = e.begin_loop(*panels)
+        at = j
+        if p.packed:
+            at = e.op(f"mul nuw nsw i64 {j}, {self._number(math.prod(x.extent for x in self.contraction.terms))}")
+        b = self._moved(b, at, p.columns)
+        self._rows(a, b, self._moved(c, j, p.columns), length, adds, p.columns, *rows)
+        e.end_loop(opened)
+        c = e.element(c, self.type.memory, self._number(p.panels * p.columns))
+        self._if(last, lambda: self._rows(a, rest, c, length, adds, p.rest, *rows))
 
     def _rows(self, a, b, c, length, adds, columns: int, low, high) -> None:
-        """Every row from `low` to `high` (see `_units`) of some columns."""
-        e, p = self.e, self.plan
+        """Every row from `low` to `high` (see `Plan.units`) of some columns."""
+        e = self.e
         u, opened = e.begin_loop(low, high)
         if self.plan.strips:
             for i, x in enumerate(reversed(self.plan.strips)):
                 u, at = (u, u) if i == len(self.plan.strips) - 1 else _divide(e, u, self._number(x.extent))
                 a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
-            if self.plan.down:
-                t, tiles_opened = e.begin_loop(0, self._number(self.plan.down))
-                self._call(self._moved(a, t, p.rows * self.plan.row.a), b, self._moved(c, t, p.rows * self.plan.row.c),
-                           length, adds, p.rows, columns)  # fmt: skip
-                e.end_loop(tiles_opened)
-            if self.plan.left:
-                a, c = (
-                    e.element(x, self.type.memory, self._number(self.plan.down * p.rows * by))
-                    for x, by in ((a, self.plan.row.a), (c, self.plan.row.c))
-                )
-                self._call(a, b, c, length, adds, self.plan.left, columns)
+            t, tiles_opened = e.begin_loop(0, self._number(self.plan.down + bool(self.plan.left)))
+            self._tile(a, b, c, t, length, adds, columns)
+            e.end_loop(tiles_opened)
         else:
-            a, c = self._moved(a, u, p.rows * self.plan.row.a), self._moved(c, u, p.rows * self.plan.row.c)
-            if not self.plan.left:
-                self._call(a, b, c, length, adds, p.rows, columns)
-            else:
-                short = e.op(f"icmp eq i64 {u}, {self._number(self.plan.down)}")
-                self._if(short, lambda: self._call(a, b, c, length, adds, self.plan.left, columns),
-                         lambda: self._call(a, b, c, length, adds, p.rows, columns))  # fmt: skip
+            self._tile(a, b, c, u, length, adds, columns)
         e.end_loop(opened)
 
-    def _call(self, a, b, c, length, adds, rows: int, columns: int) -> None:
-        *outer, inner = (tiles.Term(x.extent, x.a, self._b(x.b, columns)) for x in self.plan.inside)
-        vectors = -(-columns // self.plan.width)
-        last = columns - (vectors - 1) * self.plan.width
-        told = last if last == self.plan.width or not self.w.machine.masks(self.type.bytes) else tiles.ARGUMENT
-        adding = self.plan.outside is not None
-        tile = tiles.Tile(self.type, self.plan.width, rows, vectors, told, tuple(outer), adding)
-        name, numbers = self.w.function(tiles.text(tile)), (self.plan.row.a, inner.a, inner.b, self.plan.row.c, last)
+    def _tile(self, a, b, c, t: str, length, adds, columns: int) -> None:
+        """Tile `t` down the rows, which is another one where rows are left, and it is theirs."""
+        p = self.plan
+        a, c = self._moved(a, t, p.rows * p.row.a), self._moved(c, t, p.rows * p.row.c)
+        self._if(self.e.op(f"icmp eq i64 {t}, {self._number(p.down)}"),
+                 lambda: self._call(a, b, c, length, adds, columns, below=True),
+                 lambda: self._call(a, b, c, length, adds, columns))  # fmt: skip
+
+    def _call(self, a, b, c, length, adds, columns: int, below: bool = False) -> None:
+        """The call of a tile of panels or of the columns beyond; of the one below them, for the rows that are left."""
+        e, p, inner = self.e, self.plan, self.plan.inside[-1]
+        last = columns - (self._vectors(columns) - 1) * p.width
+        numbers = (p.row.a, inner.a, self._b(inner.b, columns), p.row.c, last)
         given = ", ".join(f"i64 {self._number(n)}" for n in numbers)
-        self.e.do(f"call void @{name}(ptr {a}, ptr {b}, ptr {c}, i64 {length}, {given}, i1 {adds})")
+        count = self._number(p.left if below else p.rows)
+        at = 4 + len(self.own) + 2 * (columns != p.columns) + below
+        tile = e.op(f"load ptr, ptr {e.element('%args', 'ptr', at)}")
+        e.do(f"call void {tile}(ptr {a}, ptr {b}, ptr {c}, i64 {length}, {given}, i1 {adds}, i64 {count})")
+
+    def _tile_names(self) -> list[str]:
+        """The functions of the tiles of panels, of the rows that these leave, of columns beyond and of both; another
+        stands for one that is not called.
+        """
+        p = self.plan
+        names: list[str] = []
+        for columns in (p.columns, p.rest):
+            for below in (False, True):
+                is_called = columns and (p.left or not below)
+                names.append(self._tile_name(columns, below) if is_called else names[0])
+        return names
+
+    def _tile_name(self, columns: int, below: bool) -> str:
+        p, vectors = self.plan, self._vectors(columns)
+        is_full = columns == vectors * p.width
+        told = p.width if is_full else tiles.ARGUMENT
+        if not is_full and not self.w.machine.masks(self.type.bytes):
+            told = columns - (vectors - 1) * p.width
+        outer = tuple(tiles.Term(x.extent, x.a, self._b(x.b, columns)) for x in p.inside[:-1])
+        rows = p.left if below and not p.is_ragged else p.rows
+        tile = tiles.Tile(self.type, p.width, rows, vectors, told, outer, p.outside is not None, below and p.is_ragged)
+        return self.w.function(tiles.text(tile))
+
+    def _vectors(self, columns: int) -> int:
+        return max(-(-columns // self.plan.width), 1)
 
     def _if(self, condition: str, then, otherwise=None) -> None:
         e = self.e

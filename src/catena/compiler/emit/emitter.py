@@ -5,6 +5,7 @@ access) built on them.
 from __future__ import annotations
 
 from catena.compiler.emit import masks, small_floats, strided
+from catena.compiler.emit.sizes import Sizes, is_size
 from catena.compiler.graph.types import TYPES, Type, mangled, vector
 from catena.compiler.kernels.loops import most_stride
 
@@ -21,6 +22,7 @@ class Emitter:
         self._nowhere: dict[int, str] = {}  # slots for accesses with a false mask, by their bytes
         self.block = "entry"
         self.ask: str | None = None  # the address of the table by which long work asks whether to go on
+        self.sizes: Sizes | None = None  # numbers that the text does not tell, if other programs may call it
         self.contract = False  # whether a product may be rounded together with the sum that it goes into
 
     def name(self) -> str:
@@ -56,6 +58,10 @@ class Emitter:
         name = f"%s{self.count}"
         self.slots.append(f"  {name} = alloca {type_}" + (f", align {align}" if align else ""))
         return name
+
+    def size(self, n):
+        """A number that hangs on extents, as text: its name, where the text does not tell it."""
+        return n if self.sizes is None or not isinstance(n, int) or not is_size(n) else self.sizes.named("i64", n)
 
     # ---- loops ---------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from catena.compiler.emit import checks, stack_steps
 from catena.compiler.emit.module import NUMBERS, Module
 from catena.compiler.emit.program import ProgramWriter
+from catena.compiler.emit.sizes import Sizes
 from catena.compiler.plan.program import Program
 from catena.runtime import kernels
 from catena.runtime.layout import DATA, FLAGS, READY, TUPLE_ITEMS
@@ -20,6 +21,7 @@ def write_program(w: ProgramWriter, program: Program, returns_stacks: bool = Fal
     one that is checked what failed in the last.
     """
     e = w.e
+    e.sizes = Sizes(e.slots, NUMBERS, lambda n: w.texts.numbers([n]))
     inputs = [_object(e, "args", i) for i in range(len(program.inputs))]
     for i, buffer in enumerate(program.outputs):
         w.place(buffer, _pointer(e, _object(e, "outs", i)))

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from catena.compiler.emit import bounds, interrupts, parallel
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
+from catena.compiler.emit.sizes import Sizes
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.plan.pauses import Pause
 from catena.compiler.plan.program import Launch, Rows
 from catena.compiler.plan.ranges import Open
 
+
+class Text(NamedTuple):
+    """The function of a nest."""
+
+    body: str  # parameters and body
+    needs: dict  # the helpers that it calls
+    sizes: list[int]  # the table that it is given, if any, behind its other pointers (see `emit.sizes`)
+
+
+class Kernel(NamedTuple):
+    """A function of a program's text, and its table."""
+
+    name: str
+    sizes: list[int]
+
+
 MOST_TEXTS = 2048
-_texts: dict[tuple, tuple[str, dict]] = {}  # of nests that are functions, with the helpers that they need
+_texts: dict[tuple, Text] = {}  # of nests that are functions
 
 
 def launch(w, step: Launch) -> None:
@@ -29,17 +48,15 @@ def launch(w, step: Launch) -> None:
     of_nest = (nest, list(pointers), step.in_place, step.opened, step.contract, step.pause)
     if step.parts:
         w.checks.calls += nest.is_checked
-        body, needs = _text(w, *of_nest, step.parts)
-        w.helpers.update(needs)
-        name = w.function(body)
+        name, sizes = _function(w, _text(w, *of_nest, step.parts))
     else:
-        name = kernel(w, *of_nest)
+        name, sizes = kernel(w, *of_nest)
+    given = [*pointers.values(), *([w.numbers(sizes)] if sizes else [])]
     if step.chunk is not None:
-        each = [step.parts.get(b, 0) for b in pointers]
-        parallel.call(w, name, list(pointers.values()), numbers, step.cut, step.chunk, step.units, each, ask)
+        each = [*(step.parts.get(b, 0) for b in pointers), *([0] if sizes else [])]
+        parallel.call(w, name, given, numbers, step.cut, step.chunk, step.units, each, ask)
         return
-    given = [*pointers.values(), *([ask] if ask else [])]
-    words = [*(f"ptr {p}" for p in given), *(f"i64 {w.number(n)}" for n in numbers)]
+    words = [*(f"ptr {p}" for p in (*given, *([ask] if ask else []))), *(f"i64 {w.number(n)}" for n in numbers)]
     w.e.do(f"call void @{name}({', '.join(words)})")
     if ask:
         interrupts.stop_if_asked(w, ask)
@@ -56,30 +73,32 @@ def _guard(w, e: Emitter, nest: Nest, own_function: bool, sizes=None) -> bounds.
 # ---- nests as functions --------------------------------------------------------------------------------------
 
 
-def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, contract: bool, pause=None) -> str:
-    """The name of the function that runs a nest on ranges of its open loops; equal nests have one."""
+def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, contract: bool, pause=None) -> Kernel:
+    """The function that runs a nest on ranges of its open loops; equal nests have one."""
     dims = (*nest.rows, opened.outer, opened.folded)
     sizes = tuple(w.values[b].nbytes for b in buffers) if w.sites is not None else ()  # checks hang on them
     w.checks.calls += nest.is_checked
-    key = (nest.key(buffers, dims), in_place, opened.key(nest), contract, sizes, pause)
+    key = (nest.key(buffers, dims), in_place, opened.key(nest), contract, sizes, pause, w.tells)
     known = w.texts.kernels
     if key not in known:
         known[key] = _remembered(w, key, nest, buffers, in_place, opened, contract, pause)
     return known[key]
 
 
-def _remembered(w, key: tuple, *of_nest) -> str:
-    """The name of a nest's function; texts of programs written before are at hand, but not their checks of bounds."""
+def _remembered(w, key: tuple, *of_nest) -> Kernel:
+    """A nest's function; texts of programs written before are at hand, but not their checks of bounds."""
     if w.sites is not None:
-        body, needs = _text(w, *of_nest)
-    else:
-        if key not in _texts:
-            if len(_texts) >= MOST_TEXTS:
-                _texts.clear()
-            _texts[key] = _text(w, *of_nest)
-        body, needs = _texts[key]
-    w.helpers.update(needs)
-    return w.function(body)
+        return _function(w, _text(w, *of_nest))
+    if key not in _texts:
+        if len(_texts) >= MOST_TEXTS:
+            _texts.clear()
+        _texts[key] = _text(w, *of_nest)
+    return _function(w, _texts[key])
+
+
+def _function(w, text: Text) -> Kernel:
+    w.helpers.update(text.needs)
+    return Kernel(w.function(text.body), text.sizes)
 
 
 def _text(
@@ -91,25 +110,26 @@ def _text(
     contract: bool,
     pause: Pause | None,
     sizes: dict | None = None,
-) -> tuple[str, dict]:
-    """Parameters and body of the function of a nest, and the helpers that it needs; `sizes` are those of buffers that
-    are parts of values.
-    """
-    e, written = Emitter(), nest.written()
+) -> Text:
+    """The function of a nest; `sizes` are those of buffers that are parts of values."""
+    e, written, table = Emitter(), nest.written(), []
+    if not w.tells:
+        e.sizes = Sizes(e.slots, "%sizes", lambda n: table.append(n) or len(table) - 1)
     e.contract = contract
     outer = [f"%o{j}" for j in range(len(nest.rows) - 1)]
     names, guard = {b: f"%b{i}" for i, b in enumerate(buffers)}, _guard(w, e, nest, True, sizes)
     NestWriter(e, nest, names, in_place, opened.ranges(), outer, guard, pause).write()
     params = [f"ptr{'' if b in written else ' readonly'} %b{i}" for i, b in enumerate(buffers)]
+    params += ["ptr readonly %sizes"] if table else []
     params += [*(["ptr %ask"] if pause else []), *(f"i64 {x}" for x in outer), *opened.parameters]
     head = f"({', '.join(params)}) nounwind {{"
-    return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"]), e.needs
+    return Text("\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"]), e.needs, table)
 
 
 def row_function(
     w, nest: Nest, buffers: list[int], contract: bool, pause: Pause | None = None, in_place: bool = False
-) -> str:
-    """The name of the function that runs a nest of a row group on a range of rows."""
+) -> Kernel:
+    """The function that runs a nest of a row group on a range of rows."""
     return kernel(w, nest, buffers, in_place, Open(nest.rows[-1]), contract, pause)
 
 
@@ -126,28 +146,34 @@ def rows(w, step: Rows) -> None:
     first = step.group[0]
     extents = [first.extents[d] for d in first.rows]
     ask = interrupts.table(w) if any(step.pauses) else None
-    body = _rows_text(w, step, list(step.operands), len(extents))
+    kernels = [row_function(w, n, n.buffers(), step.contract, pause) for n, pause in zip(step.group, step.pauses)]
+    body = _rows_text(step, kernels, list(step.operands), len(extents))
     pointers = [*(w.pointer(b) for b in step.operands.values()), *([ask] if ask else [])]
-    numbers = [step.blocks_each, step.blocks_in_all, *extents]
+    sizes = [n for kernel in kernels for n in kernel.sizes]
+    numbers = [step.blocks_each, step.blocks_in_all, step.block, *extents, *step.private.values(), *sizes]
     parallel.through_pool(w, body, pointers, -(-step.blocks_in_all // step.blocks_each), numbers, step.units, ask)
 
 
-def _rows_text(w, step: Rows, buffers: list[int], dims: int) -> str:
-    """The text of the function that runs chunk %k. Its table holds the blocks in each chunk, all blocks, and the
-    extents of the row dimensions, so that any number of rows shares it.
+def _rows_text(step: Rows, kernels: list[Kernel], buffers: list[int], dims: int) -> str:
+    """The text of the function that runs chunk %k. Its table holds the blocks in each chunk, all blocks, the rows of a
+    block, the extents of the row dimensions, the bytes of a row of each private value, and the tables of the kernels:
+    rows of any number and length share it.
     """
-    e, block, asks = Emitter(), step.block, any(step.pauses)
+    e, asks = Emitter(), any(step.pauses)
     pointers = {b: parallel.load_pointer(e, i) for i, b in enumerate(buffers)}
     ask = parallel.load_pointer(e, len(buffers)) if asks else None
-    each, blocks, *extents = parallel.load_numbers(e, len(buffers) + asks, 2 + dims)
-    scratch = {n: e.slot(f"[{size * block} x i8]", 64) for n, size in step.private.items()}
+    fixed = 3 + dims + len(step.private)
+    table, (each, blocks, block, *others) = parallel.load_numbers(e, len(buffers) + asks, fixed)
+    extents, sizes = others[:dims], dict(zip(step.private, others[dims:]))
+    scratch = {n: e.op(f"alloca i8, i64 {e.op(f'mul i64 {size}, {block}')}, align 64") for n, size in sizes.items()}
     first = e.op(f"mul nsw i64 %k, {each}")
     end = e.op(f"add nsw i64 {first}, {each}")
     last = e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {blocks})")
     k, opened = e.begin_loop(first, last)
     outer, inner = "0", k
     if dims > 1:
-        across = e.op(f"udiv i64 {e.op(f'add i64 {extents[-1]}, {block - 1}')}, {block}")
+        beyond = e.op(f"add i64 {extents[-1]}, {block}")
+        across = e.op(f"udiv i64 {e.op(f'sub i64 {beyond}, 1')}, {block}")
         outer, inner = _divide(e, k, across)
     low = e.op(f"mul i64 {inner}, {block}")
     end = e.op(f"add i64 {low}, {block}")
@@ -156,13 +182,13 @@ def _rows_text(w, step: Rows, buffers: list[int], dims: int) -> str:
     if dims > 1:
         before = e.op(f"add i64 {low}, {e.op(f'mul i64 {outer}, {extents[-1]}')}")
     for n, slot in scratch.items():
-        back = e.op(f"mul i64 {before}, {-step.private[n]}")
-        pointers[n] = e.op(f"getelementptr i8, ptr {slot}, i64 {back}")
+        back = e.op(f"mul i64 {before}, {sizes[n]}")
+        pointers[n] = e.op(f"getelementptr i8, ptr {slot}, i64 {e.op(f'sub i64 0, {back}')}")
     indices = [f"i64 {x}" for x in (*_outer_indices(e, outer, extents[:-1]), low, high)]
-    for nest, pause in zip(step.group, step.pauses):
-        names = nest.buffers()
-        name = row_function(w, nest, names, step.contract, pause)
-        given = [f"ptr {p}" for p in (*(pointers[b] for b in names), *([ask] if pause else []))]
+    for nest, pause, (name, told) in zip(step.group, step.pauses, kernels):
+        own = [e.element(table, "i64", fixed)] if told else []
+        fixed += len(told)
+        given = [f"ptr {p}" for p in (*(pointers[b] for b in nest.buffers()), *own, *([ask] if pause else []))]
         e.do(f"call void @{name}({', '.join(given + indices)})")
     e.end_loop(opened)
     return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])

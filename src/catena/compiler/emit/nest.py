@@ -19,6 +19,8 @@ from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
+from catena.compiler.emit.sizes import LEAST
+from catena.compiler.graph.types import vector
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.plan.cascades import plan as plan_cascade
@@ -37,6 +39,7 @@ class Segment(NamedTuple):
     unroll: int
     clamp: bool = False  # the last block moves back to end at `stop`
     masked: bool = False  # lanes that moved back with the last block do nothing the second time
+    rest: bool = False  # the vectors behind the blocks: too few for a block of a cascade
 
 
 class NestWriter:
@@ -153,15 +156,15 @@ class NestWriter:
         self.e.start(done)
 
     @contextmanager
-    def _loop(self, level: int, start, stop, step: int):
+    def _loop(self, level: int, start, stop, step: int, cascaded: bool = True):
         """A loop; that which pauses, and that which a cascade cuts into blocks, is two."""
         e, paused, blocks = self.e, None, None
         if self.pause is not None and level == self.pause.level:
             start, stop, paused = self._block_of_loop(start, stop, self.pause.block * step)
             pauses.write(e)
-        if self.cascade is not None and level == self.cascade.level:
+        if cascaded and self.cascade is not None and level == self.cascade.level:
             start, stop, blocks = self._block_of_loop(start, stop, self.cascade.block * step)
-        i, opened = e.begin_loop(start, stop, step)
+        i, opened = e.begin_loop(e.size(start), e.size(stop), step)
         yield i
         e.end_loop(opened)
         if blocks is not None:
@@ -172,7 +175,8 @@ class NestWriter:
 
     def _block_of_loop(self, start, stop, size: int) -> tuple:
         """Opens a loop over blocks of so many iterations; returns where a block begins and ends, and the loop."""
-        first, opened = self.e.begin_loop(start, stop, size)
+        stop, size = self.e.size(stop), self.e.size(size)
+        first, opened = self.e.begin_loop(self.e.size(start), stop, size)
         end = self.e.op(f"add nuw nsw i64 {first}, {size}")
         return first, self.e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {stop})"), opened
 
@@ -198,7 +202,7 @@ class NestWriter:
         if not isinstance(stop, int):
             last = self.e.op(f"sub i64 {stop}, {size}")
         elif stop % size:
-            last = stop - size
+            last = self.e.size(stop - size)
         else:
             return i
         return self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
@@ -224,7 +228,7 @@ class NestWriter:
         for u in dict.fromkeys((unroll, 1)):
             stop = start + (n - start) // (width * u) * (width * u)
             if stop > start:
-                out.append(Segment(start, stop, width, u))
+                out.append(Segment(start, stop, width, u, rest=start > 0))
             start = stop
         if start < n and d not in self.nest.reduced:
             out.append(Segment(start, n, n - start, 1))
@@ -233,6 +237,9 @@ class NestWriter:
         return out
 
     def _vector_loop(self, level: int, d: int, copies: list[Copy]) -> None:
+        if d not in self.ranges and not _is_told(self, d):
+            _folded(self, level, d, copies)
+            return
         if d not in self.ranges:
             for s in self.segments(d):
                 for part, settled in seams.cut(self.nest, d, s):
@@ -269,13 +276,13 @@ class NestWriter:
         step = s.width * s.unroll
         if isinstance(s.start, int) and s.stop - s.start <= step:
             at = s.stop - step
-            self.body.active = self._lanes_from(s.start - at) if s.masked else None
+            self.body.active = _lanes_from(self.body, s.start - at) if s.masked else None
             self._block(level, d, at, s, copies)
         elif self.small:
             for i in range(s.start, s.stop, step):
                 self._block(level, d, min(i, s.stop - step), s, copies)
         else:
-            with self._loop(level, s.start, s.stop, step) as i:
+            with self._loop(level, s.start, s.stop, step, cascaded=not s.rest) as i:
                 self._block(level, d, self._moved_back(i, s), s, copies)
         self.body.width, self.body.active = 1, None
 
@@ -284,20 +291,11 @@ class NestWriter:
         if not s.clamp:
             return i
         step = s.width * s.unroll
-        last = s.stop - step if isinstance(s.stop, int) else self.e.op(f"sub i64 {s.stop}, {step}")
+        last = self.e.size(s.stop - step) if isinstance(s.stop, int) else self.e.op(f"sub i64 {s.stop}, {step}")
         at = self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
         if s.masked:
-            self.body.active = self._lanes_from(self.e.op(f"sub i64 {i}, {at}"))
+            self.body.active = _lanes_from(self.body, self.e.op(f"sub i64 {i}, {at}"))
         return at
-
-    def _lanes_from(self, first) -> str | None:
-        """The mask of lanes from this one on; None for all."""
-        if first == 0:
-            return None
-        if isinstance(first, int):
-            return "<" + ", ".join(f"i1 {'true' if k >= first else 'false'}" for k in range(self.body.width)) + ">"
-        count = self.e.splat(first, "i64", self.body.width)
-        return self.e.op(f"icmp uge <{self.body.width} x i64> {self.e.lanes(self.body.width)}, {count}")
 
     def _block(self, level: int, d: int, base, s: Segment, copies: list[Copy]) -> None:
         if self.body.together is not None:
@@ -339,3 +337,46 @@ class NestWriter:
         if self.cascade is not None:
             self.counter = self.e.slot("i64")
             self.e.do(f"store i64 0, ptr {self.counter}")
+
+
+def _is_told(writer: NestWriter, d: int) -> bool:
+    """Whether the text tells the extent of a dimension of lanes. Long ones that are folded away it does not; others
+    in part (see `Emitter.size`).
+    """
+    n, step = writer.nest.extents[d], writer.nest.step(d)
+    return writer.e.sizes is None or writer.small or d not in writer.nest.reduced or n < max(2 * step, LEAST)
+
+
+def _folded(writer: NestWriter, level: int, d: int, copies: list[Copy]) -> None:
+    """The segments of a dimension that is folded away, whose extent the text does not tell."""
+    e, n, width, step = writer.e, writer.nest.extents[d], writer.nest.width, writer.nest.step(d)
+    ends = n - n % step, n - n % width, n - width
+    blocks, vectors, end = (e.sizes.named("i64", x, role) for role, x in enumerate(ends, 1))
+    writer._segment(level, d, Segment("0", blocks, width, writer.nest.unroll), copies)
+    if n % step == 0:
+        return
+    if step > width:
+        more, done = e.label(), e.label()
+        e.branch(e.op(f"icmp slt i64 {blocks}, {vectors}"), more, done)
+        e.start(more)
+        writer._segment(level, d, Segment(blocks, vectors, width, 1, rest=True), copies)
+        e.jump(done)
+        e.start(done)
+    if n % width:
+        writer.body.width = width
+        writer.body.active = _lanes_from(writer.body, e.sizes.named("i32", width - n % width), "i32")
+        writer._block(level, d, end, Segment(vectors, n, width, 1), copies)
+        writer.body.width, writer.body.active = 1, None
+
+
+def _lanes_from(body: BodyWriter, first, type_: str = "i64") -> str | None:
+    """The mask of lanes from this one on; None for all."""
+    if first == 0:
+        return None
+    if isinstance(first, int):
+        return "<" + ", ".join(f"i1 {'true' if k >= first else 'false'}" for k in range(body.width)) + ">"
+    count, order = (
+        body.e.splat(first, type_, body.width),
+        ", ".join(f"{type_} {k}" for k in range(body.width)),
+    )
+    return body.e.op(f"icmp uge {vector(type_, body.width)} <{order}>, {count}")

@@ -36,7 +36,7 @@ def _chunk(name: str, pointers: int, numbers: int, cut: int, each: list[int]) ->
     e = Emitter()
     own = [load_pointer(e, i) for i in range(pointers)]
     own = [e.element(p, "i8", e.op(f"mul nsw i64 %k, {by}")) if by else p for p, by in zip(own, each)]
-    size, *given = load_numbers(e, pointers, 1 + numbers)
+    _, (size, *given) = load_numbers(e, pointers, 1 + numbers)
     low = e.op(f"mul nsw i64 %k, {size}")
     end = e.op(f"add nsw i64 {low}, {size}")
     given[cut : cut + 2] = [low, e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {given[cut + 1]})")]
@@ -48,7 +48,7 @@ def copy() -> str:
     """The text of the function that copies chunk %k; its table holds target, source, and bytes: of a chunk, of all."""
     e = Emitter()
     target, source = load_pointer(e, 0), load_pointer(e, 1)
-    size, whole = load_numbers(e, 2, 2)
+    _, (size, whole) = load_numbers(e, 2, 2)
     first = e.op(f"mul nsw i64 %k, {size}")
     left = e.op(f"sub i64 {whole}, {first}")
     count = e.op(f"call i64 @llvm.smin.i64(i64 {size}, i64 {left})")
@@ -62,10 +62,10 @@ def load_pointer(e: Emitter, i: int) -> str:
     return e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}")
 
 
-def load_numbers(e: Emitter, pointers: int, count: int) -> list[str]:
-    """The numbers in a chunk's table of so many pointers."""
+def load_numbers(e: Emitter, pointers: int, count: int) -> tuple[str, list[str]]:
+    """Where the numbers of a chunk's table of so many pointers are, and so many of them."""
     numbers = load_pointer(e, pointers)
-    return [e.op(f"load i64, ptr {e.element(numbers, 'i64', i)}") for i in range(count)]
+    return numbers, [e.op(f"load i64, ptr {e.element(numbers, 'i64', i)}") for i in range(count)]
 
 
 def through_pool(

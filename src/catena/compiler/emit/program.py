@@ -138,7 +138,7 @@ class ProgramWriter:
         """A number that the text of the entry does not tell: it is read from the program's table, bound at load."""
         if self.tells:
             return str(value)
-        return self.e.op(f"load i64, ptr {self.numbers([value])}, align 8") if value else "0"
+        return self.e.op(f"load i64, ptr {self.numbers([value])}, align 8")
 
     def numbers(self, values: Sequence[int]) -> str:
         """The address of some of the program's numbers, side by side."""

@@ -34,26 +34,30 @@ class Tile(NamedTuple):
     last: int  # lanes of the last vector that are columns; `ARGUMENT` where an argument tells it
     outer: tuple[Term, ...]  # term axes around the innermost one, outermost first
     adds: bool  # whether the tile may be added to what is in C
+    ragged: bool = False  # whether an argument tells how many of the rows there are
 
 
 ARGUMENT = 0
 PARAMETERS = ("ptr readonly %a, ptr readonly %b, ptr %c, i64 %k, i64 %step, i64 %by_a, i64 %by_b, i64 %across, "
-              "i64 %lanes, i1 %adds")  # fmt: skip
+              "i64 %lanes, i1 %adds, i64 %rows")  # fmt: skip
 
 
 @lru_cache(maxsize=256)
 def text(tile: Tile) -> str:
     """Parameters and body of a tile: rows lie `step` elements apart in A and `across` in C, the innermost term
     axis has `k` steps of `by_a` and `by_b` elements, so many `lanes` of the last vector are columns, and the sums are
-    added to C where they may be and `adds` is true.
+    added to C where they may be and `adds` is true. Of a ragged tile, `rows` are there; in the place of each of
+    the others the last of A is read again, and what that gives goes to the stack: a row's bits do not hang on its tile.
     """
     e = Emitter()
     v = vector(tile.type.register, tile.width)
     if tile.last == ARGUMENT:
         _note_lanes(e, tile)
+    there = [e.op(f"icmp ugt i64 %rows, {i}") if tile.ragged and i else None for i in range(tile.rows)]
     rows = ["%a"]
-    for _ in range(1, tile.rows):
-        rows.append(e.element(rows[-1], tile.type.memory, "%step"))
+    for is_there in there[1:]:
+        step = "%step" if is_there is None else e.op(f"select i1 {is_there}, i64 %step, i64 0")
+        rows.append(e.element(rows[-1], tile.type.memory, step))
     zeros = ["zeroinitializer" if tile.width > 1 else _zero(tile.type)] * (tile.rows * tile.vectors)
     sums = _terms(e, tile, tile.outer, rows, "0", "%b", zeros, v)
     if tile.adds:
@@ -61,12 +65,12 @@ def text(tile: Tile) -> str:
         e.branch("%adds", adding, plain)
         for label, adds in ((plain, False), (adding, True)):
             e.start(label)
-            _store(e, tile, sums, v, adds)
+            _store(e, tile, sums, v, adds, there)
             e.jump(done)
         e.start(done)
     else:
-        _store(e, tile, sums, v, False)
-    return "\n".join([f"({PARAMETERS}) nounwind {{", "entry:", *e.lines, "  ret void", "}"])
+        _store(e, tile, sums, v, False, there)
+    return "\n".join([f"({PARAMETERS}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
 def _zero(t: Type) -> str:
@@ -143,9 +147,11 @@ def _mask(e: Emitter, tile: Tile, j: int) -> str | None:
     return e.op(f"icmp slt {vector(f'i{8 * tile.type.bytes}', tile.width)} %columns, zeroinitializer")
 
 
-def _store(e: Emitter, tile: Tile, sums: list[str], v: str, adds: bool) -> None:
-    t, c = tile.type, "%c"
+def _store(e: Emitter, tile: Tile, sums: list[str], v: str, adds: bool, there: list[str | None]) -> None:
+    t, row = tile.type, "%c"
     for i in range(tile.rows):
+        nowhere = e.nowhere(tile.vectors * tile.width * t.bytes) if there[i] else None
+        c = row if nowhere is None else e.op(f"select i1 {there[i]}, ptr {row}, ptr {nowhere}")
         for j in range(tile.vectors):
             at, mask = e.element(c, t.memory, j * tile.width), _mask(e, tile, j)
             x = sums[i * tile.vectors + j]
@@ -154,4 +160,4 @@ def _store(e: Emitter, tile: Tile, sums: list[str], v: str, adds: bool) -> None:
                 x = e.op(f"{'fadd' if t.kind == 'f' else 'add'} {v} {old}, {x}")
             e.store(t, x, at, tile.width, mask=mask)
         if i + 1 < tile.rows:
-            c = e.op(f"getelementptr {t.memory}, ptr {c}, i64 %across")
+            row = e.op(f"getelementptr {t.memory}, ptr {row}, i64 %across")

@@ -8,6 +8,7 @@ alone, so results do not depend on the number of threads. `emit.contract` writes
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ from catena.compiler.machine import Machine
 
 # Where there is one row, and B is more than the nearest cache holds, B is read once, from where it lies:
 TERMS_OF_ROW = 8  # that are added up at a time, along as many lines of B, which may all meet in one set of a cache
+SOONER = 0.02  # of the time: what another tile than that which is quickest when full has to save
+RAGGED = 0.03  # of the time: what one function for all numbers of rows that are left may cost
 TASKS_OF_ROW = 8  # at most, each of columns that lie side by side
 
 
@@ -79,6 +82,13 @@ class Plan(NamedTuple):
     def left(self) -> int:
         """Rows beyond them."""
         return self.row.extent % self.rows
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether rows that are left are done by a tile of full height, one for any number of them: it costs little."""
+        vectors = -(-self.columns // self.width)
+        full = _cycles(self.rows, vectors)
+        return bool(self.left) and full - _cycles(self.left, vectors) <= RAGGED * self.down * full
 
     @property
     def units(self) -> int:
@@ -153,27 +163,37 @@ def _tiled_last(contraction: Contraction, width: int, machine: Machine) -> tuple
 def _tile(rows: int, columns: int, width: int, machine: Machine) -> tuple[int, int, float]:
     """The rows and columns of a tile by which all rows and columns take least time, and that time."""
     best, least, limits = (1, width), math.inf, machine.products
-    for vectors in range(1, limits.most_vectors + 1):
-        for m in range(1, min(limits.most_rows, (machine.vector_registers - 1 - vectors) // vectors) + 1):
-            time = _time(rows, columns, m, vectors, width, limits.ragged)
-            if time < least:
-                best, least = (m, vectors * width), time
+    for vectors, m in _tiles(machine):
+        time = _time(rows, columns, m, vectors, width, limits.ragged)
+        if time < (1 - SOONER) * least:
+            best, least = (m, vectors * width), time
     return min(best[0], rows), min(best[1], columns), least
+
+
+@functools.cache
+def _tiles(machine: Machine) -> list[tuple[int, int]]:
+    """The vectors and rows of tiles that registers hold, those first that are quickest where all are full."""
+    limits, registers = machine.products, machine.vector_registers - 1
+    found = [
+        (vectors, m)
+        for vectors in range(1, limits.most_vectors + 1)
+        for m in range(1, min(limits.most_rows, (registers - vectors) // vectors) + 1)
+    ]
+    return sorted(found, key=lambda tile: _cycles(tile[1], tile[0]) / math.prod(tile))
+
+
+def _cycles(m: int, vectors: int) -> float:
+    return max(m * vectors / 2, 4.0) + 0.1 * (m + vectors) + 0.2 if m and vectors else 0.0
 
 
 def _time(rows: int, columns: int, m: int, vectors: int, width: int, ragged: float) -> float:
     """Cycles for one term: two multiplications or two loads each, and four until a sum can be added to again."""
-    n = vectors * width
-
-    def cycles(m: int, vectors: int) -> float:
-        return max(m * vectors / 2, 4.0) + 0.1 * (m + vectors) + 0.2 if m and vectors else 0.0
-
     down, left = divmod(rows, m)
-    across, rest = divmod(columns, n)
+    across, rest = divmod(columns, vectors * width)
     rest = -(-rest // width)
-    inner = down * cycles(m, vectors) + cycles(left, vectors)
-    total = across * inner + down * cycles(m, rest) + cycles(left, rest)
-    return total * (1 + ragged * (bool(left) + bool(rest)))
+    inner = down * _cycles(m, vectors) + _cycles(left, vectors)
+    total = across * inner + down * _cycles(m, rest) + _cycles(left, rest)
+    return total * (1 + ragged * bool(rest))
 
 
 def _blocked(contraction: Contraction, columns: int, longest: int, machine: Machine):

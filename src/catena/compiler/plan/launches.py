@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.graph import Value
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import Nest
@@ -12,6 +13,8 @@ from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.program import Launch, Rows, nest_flops
 
 INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
+MOST_BLOCKS = 4  # of them, outside of loops
+FUNCTION = 16  # statements that a function of mathematics is
 
 
 def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None:
@@ -24,7 +27,7 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None
     operands = p.operands(frame, nest)
     blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
     contract = p.depth > 0
-    if blocks <= 1 or blocks * len(nest.stmts) <= (INLINE_IN_LOOP if p.depth else INLINE):
+    if _in_place(nest, blocks, p.depth):
         frame.steps.append(Launch(nest, operands, in_place, contract))
         return
     chunk = sharing.chunk(p.machine.sharing, nest, in_place, p.depth > 0)
@@ -36,6 +39,16 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None
     units = sharing.work(nest)
     pause = pauses.plan(p.machine.sharing, nest, chunk / nest.extents[nest.order[0]] if chunk else 1)
     frame.steps.append(Launch(nest, operands, in_place, contract, opened, chunk, units=units, pause=pause))
+
+
+def _in_place(nest: Nest, blocks: int, depth: int) -> bool:
+    """Whether a nest is written where it runs. Outside of loops, what is written so takes longer to compile than to
+    run, and for each length anew: there it is for a few vectors, and functions of mathematics count for what they are.
+    """
+    if depth or blocks <= 1:
+        return blocks <= 1 or blocks * len(nest.stmts) <= INLINE_IN_LOOP
+    text = len(nest.stmts) + FUNCTION * sum(s.op in COSTLY for s in nest.stmts)
+    return blocks <= MOST_BLOCKS and blocks * text <= INLINE
 
 
 def schedule(p: Planner, nest: Nest) -> None:

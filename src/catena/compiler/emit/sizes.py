@@ -1,0 +1,55 @@
+"""Numbers that the text of a function does not tell: it reads them where it begins, from a table that it is given.
+
+Functions whose texts are the same are one, in all programs (see `native.shared`). So what hangs on an extent is read
+from a table: the ends of loops, the distance from row to row, and the count that a mean divides by. Small numbers stay
+in the text, where LLVM makes more of them, and so do offsets inside of a vector's reach, which instructions hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+LEAST = 8  # numbers below are told
+LEAST_COUNT = 32  # floats likewise: a tenth is rather a constant of the user's
+MOST = 1 << 40  # beyond, a float is no count
+
+
+class Sizes:
+    """The numbers of one function, read in its first block; `place` puts one into the table and says where."""
+
+    def __init__(self, slots: list[str], table: str, place: Callable[[int], int]):
+        self._slots, self._table, self._place = slots, table, place
+        self._names: dict[tuple[str, int, int], str] = {}
+
+    def named(self, type_: str, bits: int, role: int = 0) -> str:
+        """The name of the value with these bits; one for each role, where two may have the same value by chance."""
+        key = type_, bits, role
+        if key not in self._names:
+            name, at = f"%z{len(self._names)}", self._place(bits)
+            self._slots += [
+                f"  {name}_at = getelementptr i64, ptr {self._table}, i64 {at}",
+                f"  {name} = load {type_}, ptr {name}_at, align 8",
+            ]
+            self._names[key] = name
+        return self._names[key]
+
+
+def is_size(n: int) -> bool:
+    """Whether a number may hang on an extent, as far as one can see."""
+    return abs(n) >= LEAST
+
+
+def is_count(x: float) -> bool:
+    """Whether a float is a whole number, or one over it: what means and their derivatives multiply and divide by."""
+    if not math.isfinite(x) or not x:
+        return False
+    whole = abs(x) if abs(x) >= 1 else 1 / abs(x)
+    return LEAST_COUNT <= whole < MOST and abs(whole - round(whole)) <= 1e-6 * whole
+
+
+def bits(x: float, register: str) -> int:
+    """A float of a register's type as the integer that the table holds."""
+    return int(np.float32(x).view(np.int32)) if register == "float" else int(np.float64(x).view(np.int64))
