@@ -335,14 +335,14 @@ def test_derivatives_of_hypergeometric_functions_by_their_arguments_in_floats():
 
 
 def test_the_slope_of_relative_entropy():
-    """log(p / q) + 1 with the rounding of its terms, and no more."""
+    """log(p / q) + 1, of a logarithm whose last place may be twice that of the sum."""
     rng = np.random.default_rng(0)
     p, q = (np.exp(rng.uniform(*ends, 200)) for ends in ((-14, -2), (0, 14)))
     with catena.enable_x64(True):
         found = catena.grad(lambda p: special.rel_entr(p, q).sum())(p).tolist()
         slope = catena.grad(catena.grad(special.rel_entr))(0.3, 0.7)
     want = [mp.log(mp.mpf(a) / mp.mpf(b)) + 1 for a, b in zip(p.tolist(), q.tolist())]
-    assert all(abs(f - w) <= 1.1 * np.spacing(abs(float(w))) for f, w in zip(found, want))
+    assert all(abs(f - w) <= 2 * np.spacing(abs(float(w))) for f, w in zip(found, want))
     np.testing.assert_allclose(slope, 1 / 0.3, 1e-15)
 
 
