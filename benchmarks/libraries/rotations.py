@@ -206,7 +206,13 @@ GRADIENTS = [
 SHARP = True
 EXPLAINED = [
     (r"from_quat\(v\)", "ValueError", "a quaternion has four elements"),
-    (r"\[1, 2, 3\]", "TypeError", "lists of angles are taken, as by the other constructors"),
+    (r"\[1, 2, 3\]|\[0\.3, -?np\.pi", "TypeError", "lists of angles are taken, as by the other constructors"),
+    (r"Rotation\.random\(", "NotImplementedError", "JAX has its name only"),
+    (
+        r"concatenate\(\[[^\[]*from_quat\(q\)",
+        "",
+        "single rotations become a stack; JAX joins their numbers to one row, or fails",
+    ),
     (r"identity\(2\)", "AssertionError", "a stack of identities is there"),
     (r"gmres.*b\[:3\]|restart=0", "ValueError", "what does not fit is refused by name"),
     (r"bicgstab.*maxiter=1", "", "one step of an iteration is rounded otherwise"),
