@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from catena.compiler.emit import checks, masks, ops, places
+from catena.compiler.emit import checks, masks, ops, places, stages
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
@@ -86,8 +86,13 @@ class BodyWriter:
         return self.width > 1 and self.is_along_lanes(i)
 
     def statement(self, i: int, copies: list[Copy]) -> None:
-        s = self.nest.stmts[i]
-        if s.op == "const":
+        """Writes a statement, and first stages of functions that wait for it."""
+        self._statement(i, copies)
+        for waiting in self.layout.first_stages.get(i, ()) if self.short is None else ():
+            stages.first(self, waiting, copies)
+
+    def _statement(self, i: int, copies: list[Copy]) -> None:
+        if (s := self.nest.stmts[i]).op == "const":
             return
         if i in self.layout.settled:
             for c in copies:
@@ -142,6 +147,8 @@ class BodyWriter:
             return self.folds[s.attr[0]].current(s.attr[1], c)
         if width > 1 and (lanes := masks.of_places(self, s, c)) is not None:
             return lanes
+        if width > 1 and (stages.FIRST, i) in c.env:
+            return stages.second(self, i, c)
         types = [TYPES[self.nest.stmts[a].type] for a in s.args]
         return ops.emit(self.e, s.op, TYPES[s.type], _operands(self, s, c, width), types, s.attr, width)
 

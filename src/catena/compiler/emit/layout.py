@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import cached_property
 
+from catena.compiler import vector_math
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.types import TYPES
@@ -23,11 +24,37 @@ class Layout:
     def levels(self) -> list[list[int]]:
         """Statements by the number of loops around them."""
         by_level: list[list[int]] = [[] for _ in range(len(self.nest.order) + 1)]
-        position = {d: i for i, d in enumerate(self.nest.order)}
-        for i, mask in enumerate(self.nest.depends):
-            deepest = max((position[d] + 1 for d in self.nest.order if mask >> d & 1), default=0)
-            by_level[deepest].append(i)
+        for i in range(len(self.nest.stmts)):
+            by_level[self._level(i)].append(i)
         return by_level
+
+    def _level(self, i: int) -> int:
+        mask = self.nest.depends[i]
+        return max((k + 1 for k, d in enumerate(self.nest.order) if mask >> d & 1), default=0)
+
+    @cached_property
+    def first_stages(self) -> dict[int, list[int]]:
+        """Functions in two stages, by the last statement that is written of those that the first stage reads."""
+        waiting: dict[int, list[int]] = {}
+        for i, s in enumerate(self.nest.stmts):
+            if known := self.known(i):
+                operands = [a for p, a in zip(vector_math.PARAMETERS, s.args) if p in known]
+                last = max((a for a in operands if self.nest.stmts[a].op != "const"), key=lambda a: (self._level(a), a))
+                if self._level(last) < self._level(i):
+                    waiting.setdefault(last, []).append(i)
+        return waiting
+
+    def known(self, i: int) -> str:
+        """The parameters that are the same in all lanes, of a function that is done in two stages."""
+        s, v = self.nest.stmts[i], self.nest.vector
+        if v is None or s.op not in vector_math.NAMES or len(s.args) < 2:
+            return ""
+        same = [p for p, a in zip(vector_math.PARAMETERS, s.args) if not self.nest.depends[a] >> v & 1]
+        given = [p for p, a in zip(vector_math.PARAMETERS, s.args) if p in same and self.nest.stmts[a].op != "const"]
+        if not given or len(same) == len(s.args):
+            return ""  # what is constant is computed by the compiler
+        known = "".join(same)
+        return known if vector_math.in_stages(s.op, known, TYPES[s.type].register) else ""
 
     @cached_property
     def accesses(self) -> list[tuple]:

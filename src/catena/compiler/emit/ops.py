@@ -8,6 +8,8 @@ and are rounded after each operation.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from catena.compiler import vector_math
 from catena.compiler.emit import special
 from catena.compiler.emit.emitter import Emitter
@@ -82,7 +84,7 @@ def library(e: Emitter, op: str, t: Type, xs: list[str], width: int) -> str:
     """A transcendental function: ours where `vector_math` has it, else libm lane by lane."""
     element = "f64" if t.register == "double" else "f32"
     if op in vector_math.NAMES:
-        return _vector_call(e, op, t.register, xs, width)
+        return vector_call(e, op, t.register, xs, width)
     name = _LIBM.get(op)
     if name is None:
         raise CompileError(f"operation {op!r} on {t.name} cannot be compiled")
@@ -96,15 +98,16 @@ _LIBM = {
 }
 
 
-def _vector_call(e: Emitter, op: str, register: str, xs: list[str], width: int) -> str:
-    """Calls the vector function of the next power-of-two width."""
+def vector_call(e: Emitter, op: str, register: str, xs: list[str], width: int, scalars: Sequence = ()) -> str:
+    """Calls the vector function of the next power-of-two width; `scalars` are types and values of further operands."""
     wide = 1 << (width - 1).bit_length()
     symbol = vector_math.symbol(op, register, wide)
     e.needs.setdefault(symbol, ("vector_math", op, register, wide))
     if wide != width:
         xs = [_resize(e, x, register, width, wide) for x in xs]
     v = vector(register, wide)
-    out = e.op(f"call {v} {symbol}({', '.join(f'{v} {x}' for x in xs)})")
+    operands = [*((v, x) for x in xs), *scalars]
+    out = e.op(f"call {v} {symbol}({', '.join(f'{type_} {x}' for type_, x in operands)})")
     return out if wide == width else _resize(e, out, register, wide, width)
 
 

@@ -2,7 +2,8 @@
 
 Interpolation at Chebyshev points (Trefethen, "Approximation Theory and Approximation Practice", 2013, ch. 4), in
 60-digit arithmetic by mpmath, of the lowest degree whose error is below 2^-57 of the function. Each piece is a
-polynomial in t, which runs from -1 to 1 while the variable runs through its interval.
+polynomial in t, which runs from -1 to 1 while the variable runs through its interval; some are given by powers of the
+variable itself, which is t of an interval from -1 to 1.
 """
 
 import textwrap
@@ -17,6 +18,7 @@ SINGLE = mp.mpf(2) ** -32  # for results in single precision
 GOALS = dict.fromkeys(
     ("QUANTILE_CENTRE_SINGLE", "QUANTILE_SINGLE", "ERFCX_SINGLE", "LOG_SINGLE", "EXP_SINGLE", "LGAMMA_SINGLE"), SINGLE
 ) | {"STIRLING_SINGLE": SINGLE * 16}  # at most a ninth of the result
+BY_POWERS = ("LOG_SINGLE", "EXP_SINGLE", "LGAMMA_SINGLE", "STIRLING_SINGLE")  # of small numbers
 X0 = mp.findroot(mp.ei, 0.37)  # the zero of the exponential integral
 C0 = mp.findroot(mp.ci, 0.6)  # the first zero of the cosine integral
 
@@ -158,12 +160,29 @@ def fit(function, low, high, goal=GOAL) -> list:
     raise ValueError(f"no polynomial of moderate degree between {low} and {high}")
 
 
+def by_powers(coefficients, low, high) -> list:
+    """The coefficients by powers of the variable, of those by powers of t."""
+    low, high = mp.mpf(low), mp.mpf(high)
+    t, out = [-(low + high) / (high - low), 2 / (high - low)], [mp.mpf(0)]
+    for c in reversed(coefficients):
+        product = [mp.mpf(0)] * (len(out) + 1)
+        for k, p in enumerate(out):
+            product[k] += p * t[0]
+            product[k + 1] += p * t[1]
+        product[0] += c
+        out = product
+    return out[: len(coefficients)]
+
+
 def main():
     print(f'"""{HEAD}"""')
     for name, pieces in FITS.items():
         print(f"\n{name} = (")
         for function, low, high in pieces:
-            numbers = ", ".join(repr(float(c)) for c in fit(function, low, high, GOALS.get(name, GOAL))) + ","
+            coefficients = fit(function, low, high, GOALS.get(name, GOAL))
+            if name in BY_POWERS:
+                coefficients, low, high = by_powers(coefficients, low, high), -1, 1
+            numbers = ", ".join(repr(float(c)) for c in coefficients) + ","
             print(f"    ({float(low)!r}, {float(high)!r}, (")
             print(textwrap.fill(numbers, 112, initial_indent=INDENT, subsequent_indent=INDENT, break_on_hyphens=False))
             print("    )),")

@@ -164,15 +164,18 @@ def _log_density_in_single(m, a, x):
 
 def log_gamma_density(m, a, x, precision):
     """The logarithm of x^a e^-x / gamma(a + 1), NaN for negative x; Loader (2000). Each operand is kept proper by
-    itself: so what hangs on one alone, if that is a constant of the program, is computed while this is compiled.
+    itself: so what hangs on one alone is computed once where that does not change.
     """
-    proper_a, proper_x = a < INF, (x > 0.0) & (x < INF)
-    proper = proper_a & proper_x
-    at_zero = m.where(m.equal(a, 0.0), 0.0, m.where(a > 0.0, m.like(x, -INF), INF))
-    density = _log_density_in_single if precision > 1e-12 else _log_density
-    value = density(m, m.where(proper_a, a, 1.0), m.where(proper_x, x, 1.0))
-    value = m.where(proper, value, m.where(m.equal(x, 0.0), at_zero, -INF))
-    return m.where((x >= 0.0) & m.equal(a, a), value, NAN)
+    at_zero = m.where(m.equal(a, 0.0), 0.0, m.where(a > 0.0, m.like(a, -INF), m.where(a < 0.0, INF, a)))
+    proper = m.where(a < INF, a, 1.0)
+    if precision > 1e-12:
+        value = _log_density_in_single(m, proper, x)
+    else:
+        value = _log_density(m, proper, m.where((x > 0.0) & (x < INF), x, 1.0))
+        value = m.where(m.equal(x, INF), -INF, value)
+    value = m.where(a < INF, value, -a)
+    value = m.where(m.equal(x, 0.0), at_zero, value)
+    return m.where(x >= 0.0, value, NAN)
 
 
 def _over_density(m, a, x, precision):

@@ -19,6 +19,8 @@ from . import (
     payne_hanek,
     powers,
     remainder,
+    stages,
+    text,
     trigonometric,
 )
 from .mathematics import written
@@ -65,9 +67,16 @@ EXACT = {"rem": remainder.rem}
 FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT
 BINARY = frozenset({"atan2", "pow", "hypot", *EXACT})
 NAMES = tuple(FUNCTIONS)
+# Functions that compute much of one operand, or of some, alone; not those whose texts are long and hang on all.
+STAGED = (
+    frozenset(
+        "pow igamma igammac igamma_grad_a random_gamma_grad betainc zeta zeta_by_x polygamma expn owens_t".split()
+    )
+    | frozenset("log_gamma_density log_igamma log_igammac log_igamma_grad_a log_igammac_grad_a".split())
+    | frozenset("log_betainc log_betaincc".split())
+)
+WORTH_A_STAGE = 30  # lines
 PARAMETERS = ("x", "y", "z", "w")
-MOST_INLINED = 600  # lines of a function that is written where it is called, for what does not change in a loop is then
-# computed before it
 
 
 def arity(name: str) -> int:
@@ -106,6 +115,25 @@ def dependencies(name: str, elem: str, width: int) -> tuple[tuple[str, str, int]
 
 
 @cache
+def in_stages(name: str, known: str, elem: str) -> tuple[str, ...] | None:
+    """The types of what the first stage of a function gives to the second, the first one being of the parameters
+    `known` (see `stages`); None where too little is known by these to be computed apart.
+
+    >>> in_stages("log_gamma_density", "x", "float")[:2]
+    ('i1', 'double')
+    >>> in_stages("atan2", "x", "float")
+    """
+    if name not in STAGED:
+        return None
+    written_ = _stages(name, known, elem, 2)
+    return tuple(str(x.type) for x in written_.given) if len(written_.first.lines) >= WORTH_A_STAGE else None
+
+
+def _stages(name: str, known: str, elem: str, width: int) -> stages.Stages:
+    return stages.Stages(FUNCTIONS[name], PARAMETERS[: arity(name)], known, elem, width)
+
+
+@cache
 def _write(name: str, elem: str, width: int) -> tuple[str, frozenset[str], tuple]:
     if name == payne_hanek.NAME:
         return (
@@ -113,14 +141,13 @@ def _write(name: str, elem: str, width: int) -> tuple[str, frozenset[str], tuple
             payne_hanek.declarations(elem, width),
             payne_hanek.dependencies(elem, width),
         )
+    if (stage := stages.of(name)) is not None:
+        return _stages(stage[0], stage[2], elem, width).define(stage[1], name)
     if name not in FUNCTIONS:
         raise ValueError(f"vector_math has no function {name!r}; it has {', '.join(NAMES)}")
     writer, type_ = Writer(), Type(elem, width)
     parameters = PARAMETERS[: arity(name)]
     result = FUNCTIONS[name](*(Value(writer, type_, f"%{p}") for p in parameters))
-    arguments = ", ".join(f"{type_} %{p}" for p in parameters)
-    head = f"define internal {type_} {symbol(name, elem, width)}({arguments})"
-    body = "\n".join([*writer.lines, f"  ret {type_} {result.name}"])
-    inlined = "alwaysinline" if len(writer.lines) < MOST_INLINED and not writer.loops else "noinline"
-    definition = f"{head} {inlined} nounwind {{\n{body}\n}}\n"
-    return definition, frozenset(writer.declares), tuple(sorted(writer.calls))
+    return text.define(
+        symbol(name, elem, width), writer, [f"{type_} %{p}" for p in parameters], str(type_), result.name
+    )

@@ -87,7 +87,7 @@ def entr(x: Value) -> Value:
 
 
 def short_log(x: Value) -> Value:
-    """log(x) to single precision, of a double that is a positive normal number."""
+    """log(x) to single precision, of a double that is a positive normal number; of others, something finite."""
     k, f = reduce_normal_log(x)
     return fma(f, fitted_to(text, fitted.LOG_SINGLE, f), k * LN2["double"][0])
 

@@ -60,7 +60,12 @@ class Numpy:
         """x y - product, to as many digits as the long double has."""
         return (x.astype(np.longdouble) * y - product).astype(DOUBLE)
 
-    short_exp, short_log = np.exp, np.log
+    short_exp = np.exp
+
+    @staticmethod
+    def short_log(x):
+        """log(x) of a positive normal number, something finite of others."""
+        return np.log(np.clip(x, 1e-300, 1e300))
 
     @staticmethod
     def exp_pair(x):

@@ -13,6 +13,7 @@ def fitted_to(m, pieces, x):
     """The polynomial of the piece in which ``x`` lies; the first and the last reach beyond their ends."""
     result = None
     for low, high, coefficients in pieces:
-        value = horner(m, coefficients, (x - (low + high) / 2) * (2 / (high - low)))
+        t = x if (low, high) == (-1.0, 1.0) else (x - (low + high) / 2) * (2 / (high - low))
+        value = horner(m, coefficients, t)
         result = value if result is None else m.where(x > low, value, result)
     return result

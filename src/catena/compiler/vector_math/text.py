@@ -83,16 +83,22 @@ def literal(type_: Type, number) -> str:
 
 class Writer:
     """The body of one function: its lines, the next SSA number, the current block, what it declares and calls, and
-    whether it has loops.
+    whether it has loops. Of a function in two stages (see `stages`), the `outer` one writes scalars, the `inner` one
+    vectors, of what it is `given` by the outer one too: parameters, and what spreads them over the lanes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, outer: "Writer | None" = None, width: int = 1) -> None:
         self.lines: list[str] = ["entry:"]
         self.declares: set[str] = set()
         self.calls: set[tuple[str, str, int]] = set()
         self.block = "entry"
         self.count = 0
         self.loops = False
+        self.outer, self.width = outer, width
+        self.inner: Writer | None = None
+        self.given: dict[str, Value] = {}
+        if outer is not None:
+            outer.inner = self
 
     def emit(self, type_: Type, instruction: str) -> "Value":
         self.count += 1
@@ -106,6 +112,33 @@ class Writer:
     def label(self, stem: str) -> str:
         self.count += 1
         return f"{stem}.{self.count}"
+
+    def own(self, x: "Value") -> "Value":
+        """A value in this function; one of the outer stage in all lanes."""
+        if x.writer is self:
+            return x
+        type_ = Type(x.elem, self.width)
+        if not x.name.startswith("%"):
+            return Value(self, type_, f"splat ({x.elem} {x.name})")
+        return Value(self, type_, f"{self.scalar(x)}.all")
+
+    def scalar(self, x: "Value") -> str:
+        """The parameter that a value of the outer stage is."""
+        self.given.setdefault(x.name, x)
+        return f"%given.{list(self.given).index(x.name)}"
+
+    def adds_lines(self, function: Callable) -> bool:
+        """Whether a function that writes would write here."""
+        before, kept = len(self.lines), [(w, _copied(vars(w))) for w in (self, self.outer) if w is not None]
+        function()
+        adds = len(self.lines) > before
+        for writer, state in kept:
+            vars(writer).update(state)
+        return adds
+
+
+def _copied(state: dict) -> dict:
+    return {name: v.copy() if isinstance(v, list | set | dict) else v for name, v in state.items()}
 
 
 class Value:
@@ -132,14 +165,14 @@ class Value:
         return Type(elem, self.type.width)
 
     def binary(self, float_op: str, int_op: str, other, swap: bool = False) -> "Value":
-        left, right = (self.like(other), self) if swap else (self, self.like(other))
+        left, right = joined(*((self.like(other), self) if swap else (self, self.like(other))))
         op = float_op if self.type.is_float else int_op
-        return self.writer.emit(self.type, f"{op} {self.type} {left.name}, {right.name}")
+        return left.writer.emit(left.type, f"{op} {left.type} {left.name}, {right.name}")
 
     def compare(self, float_op: str, int_op: str, other) -> "Value":
+        left, right = joined(self, self.like(other))
         op = f"fcmp {float_op}" if self.type.is_float else f"icmp {int_op}"
-        text = f"{op} {self.type} {self.name}, {self.like(other).name}"
-        return self.writer.emit(self.with_elem("i1"), text)
+        return left.writer.emit(left.with_elem("i1"), f"{op} {left.type} {left.name}, {right.name}")
 
     def __add__(self, other):
         return self.binary("fadd", "add", other)
@@ -231,14 +264,21 @@ class Value:
         return self.cast("fptrunc", "float")
 
 
+def joined(*values: Value) -> Sequence[Value]:
+    """Values of one function: those of the inner stage, if some are of that."""
+    inner = next((v.writer for v in values if v.writer.outer is not None), None)
+    return values if inner is None else [inner.own(v) for v in values]
+
+
 def select(mask: Value, on_true, on_false) -> Value:
     like = on_true if isinstance(on_true, Value) else on_false
-    on_true, on_false = like.like(on_true), like.like(on_false)
-    text = f"select {mask.type} {mask.name}, {like.type} {on_true.name}, {like.type} {on_false.name}"
-    return mask.writer.emit(like.type, text)
+    mask, on_true, on_false = joined(mask, like.like(on_true), like.like(on_false))
+    text = f"select {mask.type} {mask.name}, {on_true.type} {on_true.name}, {on_true.type} {on_false.name}"
+    return mask.writer.emit(on_true.type, text)
 
 
 def intrinsic(name: str, *args: Value) -> Value:
+    args = tuple(joined(*args))
     type_, writer = args[0].type, args[0].writer
     symbol = f"@llvm.{name}.{type_.intrinsic}"
     writer.declares.add(f"declare {type_} {symbol}({', '.join([str(type_)] * len(args))})")
@@ -318,14 +358,21 @@ def any_lane(mask: Value) -> Value:
     return packed.differs(0)
 
 
+def _stage(values: Sequence[Value], function: Callable) -> Writer:
+    """Who writes a branch or a loop: the outer stage, where all that is read and done in it is known there."""
+    writer = joined(*values)[0].writer
+    return writer if writer.inner is None or not writer.inner.adds_lines(function) else writer.inner
+
+
 def if_any(mask: Value, slow: Callable[[], Sequence[Value]], fast: Sequence[Value]) -> list[Value]:
     """`slow()` where any lane of the mask is set, else `fast`: a branch per vector, for rare and expensive lanes."""
-    writer = mask.writer
-    condition = any_lane(mask)
+    writer = _stage((mask, *fast), slow)
+    fast = [writer.own(x) for x in fast]
+    condition = any_lane(mask).name if mask.writer is writer else writer.scalar(mask)
     before, rare, join = writer.block, writer.label("rare"), writer.label("join")
-    writer.lines.append(f"  br i1 {condition.name}, label %{rare}, label %{join}")
+    writer.lines.append(f"  br i1 {condition}, label %{rare}, label %{join}")
     writer.start_block(rare)
-    slow_values = slow()
+    slow_values = [writer.own(x) for x in slow()]
     after = writer.block
     writer.lines.append(f"  br label %{join}")
     writer.start_block(join)
@@ -340,8 +387,25 @@ def symbol(name: str, elem: str, width: int) -> str:
     return f"@catena.{name}.{FORMATS[elem].suffix}" + (f"x{width}" if width > 1 else "")
 
 
+MOST_INLINED = 600  # lines of a function that is written where it is called, for what does not change in a loop is then
+# computed before it
+
+
+def define(
+    symbol_: str, writer: Writer, parameters: Sequence[str], type_: str, result: str, often: bool = True
+) -> tuple[str, frozenset[str], tuple]:
+    """The definition of a function, the declarations and the functions that it needs; it is inlined unless it is long,
+    has loops, or is not called `often`.
+    """
+    inlined = "alwaysinline" if often and len(writer.lines) < MOST_INLINED and not writer.loops else "noinline"
+    body = "\n".join([*writer.lines, f"  ret {type_} {result}"])
+    text = f"define internal {type_} {symbol_}({', '.join(parameters)}) {inlined} nounwind {{\n{body}\n}}\n"
+    return text, frozenset(writer.declares), tuple(sorted(writer.calls))
+
+
 def call(result: Type, name: str, elem: str, width: int, *args: Value) -> Value:
     """A call of another function of this library, recorded as a dependency."""
+    args = tuple(joined(*args))
     writer = args[0].writer
     writer.calls.add((name, elem, width))
     text = ", ".join(f"{a.type} {a.name}" for a in args)
@@ -350,7 +414,8 @@ def call(result: Type, name: str, elem: str, width: int, *args: Value) -> Value:
 
 def while_any(step: Callable, state: Sequence[Value]) -> tuple[Value, ...]:
     """A loop: ``state = step(*state)`` while ``state[0]``, a mask, is set in any lane."""
-    writer = state[0].writer
+    writer = _stage(state, lambda: step(*state))
+    state = [writer.own(x) for x in state]
     writer.loops = True
     before, head, body, exit_ = writer.block, *(writer.label(stem) for stem in ("while", "body", "done"))
     writer.lines.append(f"  br label %{head}")
@@ -360,7 +425,7 @@ def while_any(step: Callable, state: Sequence[Value]) -> tuple[Value, ...]:
     condition = any_lane(phis[0])
     writer.lines.append(f"  br i1 {condition.name}, label %{body}, label %{exit_}")
     writer.start_block(body)
-    after = step(*phis)
+    after = [writer.own(x) for x in step(*phis)]
     for k, (phi, first, then) in enumerate(zip(phis, state, after, strict=True)):
         sources = f"[ {first.name}, %{before} ], [ {then.name}, %{writer.block} ]"
         writer.lines[at + k] = f"  {phi.name} = phi {phi.type} {sources}"

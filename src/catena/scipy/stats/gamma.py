@@ -21,7 +21,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     -1.0
     """
     z = (x - loc) / scale
-    none = (z < 0) | (z == jnp.inf)
+    none = z < 0
     return unless(none, log_gamma_density_p.bind(a - 1, jnp.where(none, 1, z)) - jnp.log(scale), -jnp.inf)
 
 

@@ -1,0 +1,70 @@
+"""Functions in two stages: what hangs on operands that do not change in a loop is computed before it, to the same bits."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.vector_math import PARAMETERS, arity, define, in_stages
+from catena.compiler.vector_math.library import STAGED
+from catena.compiler.vector_math.stages import names
+from catena.scipy import special, stats
+
+N = 37  # lanes, and some that are left
+FUNCTIONS = {
+    "gamma.logpdf": (stats.gamma.logpdf, [3, 0.33], [3, 12.5], [3, np.inf], [3, np.nan], [3, 0.0], [3, 1.0]),
+    "poisson.logpmf": (lambda mu, k: stats.poisson.logpmf(jnp.floor(k), mu), [0, 0.7], [0, 30.0], [0, np.inf]),
+    "gammainc": (special.gammainc, [0, 2.5], [0, 40.0], [1, 0.3], [0, -1.0]),
+    "gammaincc": (special.gammaincc, [0, 0.001], [1, 7.0]),
+    "betainc": (lambda b, x: special.betainc(2.5, b, x / 9), [0, 1.5], [1, 3.0]),
+    "zeta": (special.zeta, [0, 2.5], [1, 1.5]),
+    "pow": (jnp.power, [0, 2.5], [1, 0.3], [0, -0.0]),
+    "polygamma": (lambda n, x: special.polygamma(n.astype("int32"), x), [0, 2.0], [1, 1.5]),
+}
+
+
+def values(dtype):
+    rng = np.random.default_rng(0)
+    x = np.concatenate([9 * rng.random(N - 5), [0.0, -0.0, -1.0, np.inf, np.nan]])
+    return jnp.asarray(rng.permutation(x), dtype)
+
+
+def assert_same(got, want):
+    np.testing.assert_array_equal(np.asarray(got, np.float64), np.asarray(want, np.float64))
+
+
+CASES = [(name, given) for name, (_, *cases) in FUNCTIONS.items() for given in cases]
+
+
+@pytest.mark.parametrize(("name", "given"), CASES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_a_scalar_operand_gives_the_bits_of_an_array_of_it(name, given, dtype):
+    function, (place, number) = FUNCTIONS[name][0], given
+    with jax.enable_x64(dtype == "float64"):
+        x, scalar = values(dtype), jnp.asarray(number, dtype)
+        ordered = lambda s, x: function(s, x) if place == 0 else function(x, s)  # noqa: E731
+        got = jax.jit(ordered)(scalar, x)
+        assert_same(got, jax.jit(ordered)(jnp.full(N, scalar), x))
+        assert_same(got, ordered(jnp.full(N, scalar), x))
+
+
+def test_an_operand_of_each_row_gives_the_bits_of_an_array_of_it():
+    x, shapes = jnp.stack([values("float32")] * 5), jnp.asarray([[0.33], [2.5], [11.0], [np.inf], [0.0]], "float32")
+    got = jax.jit(stats.gamma.logpdf)(x, shapes)
+    assert_same(got, stats.gamma.logpdf(x, jnp.broadcast_to(shapes, x.shape)))
+
+
+def test_the_second_stage_computes_nothing_of_a_known_shape():
+    """What is left of a density whose shape is known is one logarithm, of the seven polynomials of the whole."""
+    assert in_stages("log_gamma_density", "x", "float") is not None
+    whole = define("log_gamma_density", "float", 8)
+    first, second = (define(name, "float", w) for name, w in zip(names("log_gamma_density", "x"), (1, 8)))
+    products = [text.count("@llvm.fma") for text in (whole, first, second)]
+    assert products[0] == products[1] + products[2]
+    assert products[1] > products[2]
+
+
+@pytest.mark.parametrize("name", sorted(STAGED))
+def test_every_function_in_stages_is_worth_them_for_some_operand(name):
+    known = [PARAMETERS[:k] for k in range(1, arity(name))] + [(p,) for p in PARAMETERS[: arity(name)]]
+    assert any(in_stages(name, "".join(p), "float") for p in known)
