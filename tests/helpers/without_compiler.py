@@ -28,6 +28,7 @@ ROWS = [
     (GRAPHS, "compiler/test_extremes.py"),
     (GRAPHS, "compiler/test_ordering.py"),
     (GRAPHS, "compiler/test_pauses.py"),
+    (TEXTS, "compiler/test_streams.py"),
     (GRAPHS, "compiler/test_random_programs.py"),
     (GRAPHS, "compiler/test_row_sorting.py"),
     (GRAPHS, "compiler/test_rows.py"),

@@ -17,6 +17,7 @@ class Memory(NamedTuple):
     second_cache: int = 1 << 20  # bytes of the one behind it: the panel of a product, or a row, takes half
     line: int = 64  # bytes that are read and written together: two threads that write into one wait for each other
     huge_pages: bool = True  # whether `madvise` takes 14 for the advice that a piece of memory may have huge pages
+    streamed: int = 1 << 25  # that a loop writes, from which on they go past the caches: they would not stay there
     copied: int = 1 << 17  # that a thread copies at a time, where there are twice as many
     least_kernel: int = 1 << 14  # elements of a kernel below which everything stays in cache anyhow
     least_row: int = 16  # elements of a row that is worth being kept there between kernels
@@ -120,6 +121,11 @@ class Machine(NamedTuple):
         signs = dict.fromkeys(self.absent, "-") | dict.fromkeys(self.features, "+")
         signs |= {"fast-gather": "+"} if self.cpu in GATHERING else {}
         return ",".join(f"{signs[name]}{name}" for name in sorted(signs))
+
+    @property
+    def streams(self) -> bool:
+        """Whether what is stored may go past the caches, so that no line is read before it is written."""
+        return self.triple.startswith("x86_64")
 
     @property
     def converts_halves(self) -> bool:

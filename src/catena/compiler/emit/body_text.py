@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from catena.compiler.emit import checks, masks, ops, places, stages
+from catena.compiler.emit import checks, masks, ops, places, stages, streams
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
@@ -214,7 +214,7 @@ class BodyWriter:
                 if i in pairs:
                     self._write_pair(i, pairs[i], c)
                     continue
-                self.write_access(("store", i), s.dtype, s.offset, self.use(s.stmt, c), c, s.mask)
+                self.write_access(("store", i), s.dtype, s.offset, self.use(s.stmt, c), c, s.mask, s.past_caches)
 
     # ---- several at once ----------------------------------------------------------------------------------
 
@@ -309,7 +309,7 @@ class BodyWriter:
             self.guard.check(what, buffer, self.pointers[buffer], pointer, t, width, stride, mask)
 
     def write_access(
-        self, key, dtype: str, offset, x: str, c: Copy, condition: int = -1, width: int | None = None
+        self, key, dtype: str, offset, x: str, c: Copy, condition=-1, past_caches=False, width: int | None = None
     ) -> None:
         """Writes a value where the statement `condition` holds, if there is one."""
         t = TYPES[dtype]
@@ -325,7 +325,7 @@ class BodyWriter:
         self.check("store", buffer, pointer, t, width, stride or 1, mask)
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, condition, c, mask, t, width, stride)
-        self.e.store(t, x, pointer, width, stride or 1, mask)
+        streams.store(self.e, past_caches, t, x, pointer, width, stride or 1, mask)
 
 
 def _first_copy(body: BodyWriter) -> Copy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from catena.compiler.emit import bounds, interrupts, parallel
+from catena.compiler.emit import bounds, interrupts, parallel, streams
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.emit.sizes import Sizes
@@ -123,7 +123,8 @@ def _text(
     params += ["ptr readonly %sizes"] if table else []
     params += [*(["ptr %ask"] if pause else []), *(f"i64 {x}" for x in outer), *opened.parameters]
     head = f"({', '.join(params)}) nounwind {{"
-    return Text("\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"]), e.needs, table)
+    fence = [streams.FENCE] if any(s.past_caches for s in nest.stores) else []
+    return Text("\n".join([head, "entry:", *e.slots, *e.lines, *fence, "  ret void", "}"]), e.needs, table)
 
 
 def row_function(

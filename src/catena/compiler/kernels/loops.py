@@ -37,6 +37,7 @@ class Store(NamedTuple):
     offset: Affine
     stmt: int
     mask: int = -1
+    past_caches: bool = False
 
 
 class Run(NamedTuple):

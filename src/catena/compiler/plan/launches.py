@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
+from catena.compiler.graph import affine
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.graph import Value
+from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import loops
-from catena.compiler.kernels.loops import Nest
+from catena.compiler.kernels.loops import Nest, Store
+from catena.compiler.machine import Machine
 from catena.compiler.plan import bands, partial, pauses, ranges, sharing, stitch
 from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.program import Launch, Rows, nest_flops
@@ -24,6 +27,8 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None
         _in_bands(p, frame, nest, rows)
         return
     _count(p, nest)
+    if not in_place and not p.depth and _streams(p.machine, nest):
+        nest.stores = [s._replace(past_caches=True) for s in nest.stores]
     operands = p.operands(frame, nest)
     blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
     contract = p.depth > 0
@@ -49,6 +54,24 @@ def _in_place(nest: Nest, blocks: int, depth: int) -> bool:
         return blocks <= 1 or blocks * len(nest.stmts) <= INLINE_IN_LOOP
     text = len(nest.stmts) + FUNCTION * sum(s.op in COSTLY for s in nest.stmts)
     return blocks <= MOST_BLOCKS and blocks * text <= INLINE
+
+
+def _streams(machine: Machine, nest: Nest) -> bool:
+    """Whether a scheduled nest writes more than stays in caches, in whole lines, and reads none of it."""
+    if nest.vector is None or nest.sequential or not machine.streams:
+        return False
+    lines = [s for s in nest.stores if s.mask < 0 and affine.coefficient(s.offset, nest.vector) == 1]
+    written = sum(TYPES[s.dtype].bytes for s in lines) * math.prod(nest.extents)
+    if nest.reduced or len(lines) < len(nest.stores) or written < machine.memory.streamed:
+        return False
+    return nest.tile is not None or all(_begins_lines(machine, nest, s) for s in lines)
+
+
+def _begins_lines(machine: Machine, nest: Nest, s: Store) -> bool:
+    """Whether each row that a store writes begins where a line does, if the first one does: where rows meet in a line,
+    that is written twice.
+    """
+    return not any(c * TYPES[s.dtype].bytes % machine.memory.line for d, c in s.offset[1] if d != nest.vector)
 
 
 def schedule(p: Planner, nest: Nest) -> None:

@@ -1,0 +1,92 @@
+"""Stores that go past the caches: of loops that write more than stays there."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.machine import AARCH64, X86_64_V3, X86_64_V4
+from catena.compiler.native import compile as compiler
+from catena.compiler.native import host
+
+LIMIT = 1 << 12  # bytes, in these tests
+
+
+def small(machine):
+    """The machine, where so little is much already."""
+    return machine._replace(memory=machine.memory._replace(streamed=LIMIT))
+
+
+@pytest.fixture
+def much_is_little(monkeypatch):
+    machine = small(host.this_machine())
+    monkeypatch.setattr(host, "this_machine", lambda: machine)
+    monkeypatch.setenv("CATENA_CACHE", "0")
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
+
+
+def text(f, *args, machine=X86_64_V4):
+    return compiler.text_of(jax.make_jaxpr(f)(*args), machine=small(machine))
+
+
+def test_what_is_large_goes_past_the_caches_and_is_waited_for():
+    x = jnp.ones(10_000)
+    for machine in (X86_64_V3, X86_64_V4):
+        written = text(lambda x: x * 2 + 1, x, machine=machine)
+        assert "!nontemporal" in written and "sfence" in written
+    rows = text(lambda x: x.reshape(100, 100)[:, ::-1] * 2, x)
+    assert "nontemporal" not in rows  # which meet inside of lines
+    for f, machine in ((lambda x: x * 2 + 1, AARCH64), (lambda x: x[:500] * 2, X86_64_V4), (jnp.sum, X86_64_V4)):
+        assert "nontemporal" not in text(f, x, machine=machine)
+    inside = text(lambda x: jax.lax.fori_loop(0, 9, lambda i, y: y[::-1] * 2, x), x)
+    assert "nontemporal" not in inside  # the next iteration reads it
+    assert "nontemporal" not in compiler.text_of(jax.make_jaxpr(lambda x: x * 2)(x), machine=X86_64_V4)
+
+
+CASES = {
+    "chain": lambda x, y: jnp.sin(x) * 2 + y,
+    "rows that begin inside of lines": lambda x, y: (x[:, :112] + 1, x[3:, 5:101] * y[:-3, :96]),
+    "transposed": lambda x, y: x.T + y.T,
+    "padded": lambda x, y: jnp.pad(x * y, ((1, 2), (16, 0))),
+    "several results": lambda x, y: (x + y, x - y, (x > y)),
+    "joined": lambda x, y: jnp.concatenate([x, y, x], axis=1),
+    "gathered": lambda x, y: x[::-1] + y[jnp.arange(203) % 7],
+    "other sizes": lambda x, y: (x.astype(jnp.bfloat16), x.astype(jnp.int8), x > 0),
+    "read again": lambda x, y: jnp.sort(x + y, axis=1) @ jnp.ones((128, 2)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_are_the_same(name, dtype, much_is_little):
+    rng = np.random.default_rng(0)
+    with jax.enable_x64(dtype == np.float64):
+        x, y = (jnp.asarray(rng.normal(size=(203, 128)).astype(dtype)) for _ in range(2))
+        compiled = jax.jit(CASES[name]).lower(x, y).compile()
+        assert "nontemporal" in compiled.as_text() or not host.this_machine().streams
+        found = jax.tree.leaves(compiled(x, y))
+        for ours, eager in zip(found, jax.tree.leaves(CASES[name](x, y)), strict=True):
+            np.testing.assert_allclose(
+                np.asarray(ours, float), np.asarray(eager, float), rtol=1e-5, atol=1e-6, strict=True
+            )
+
+
+def test_results_wherever_they_lie(much_is_little):
+    executable = compiler.compile_region(compiler.lower(jax.make_jaxpr(lambda x: x * 2 + 1)(jnp.ones(5000))))
+    x = np.arange(5000, dtype=np.float32)
+    for shift in range(0, 20):
+        room = np.zeros(5040, np.float32)
+        out = room[shift : shift + 5000]
+        assert executable.entry((x,), (out,)) == 0
+        np.testing.assert_array_equal(out, x * 2 + 1)
+        assert not room[:shift].any() and not room[shift + 5000 :].any()
+
+
+def test_threads_see_what_others_wrote(much_is_little):
+    x = jnp.arange(1_000_003, dtype=jnp.float32)
+    f = jax.jit(lambda x: jnp.flip(jnp.cumsum(jnp.flip(x + 1) - 1)) - x * 0)
+    first = np.asarray(f(x))
+    for _ in range(20):
+        np.testing.assert_array_equal(f(x), first)
