@@ -42,6 +42,10 @@ class Entry:
     def __reduce__(self) -> tuple:
         return type(self), (self._bare(),)
 
+    def __setstate__(self, state: list) -> None:
+        """What is left to do for an entry that was pickled as a dataclass with slots, as JAX's are."""
+        object.__setattr__(self, self.__match_args__[0], state[0])
+
 
 class DictKey(Entry):
     """The step into a dict: ``tree[key]``.

@@ -20,8 +20,8 @@ def write_program(w: ProgramWriter, program: Program, returns_stacks: bool = Fal
     """The module of a program; one that returns stacks leaves the head of their chain in one more result,
     one that is checked what failed in the last.
     """
-    e = w.e
-    e.sizes = Sizes(e.slots, NUMBERS, lambda n: w.texts.numbers([n]))
+    e, place = w.e, w.texts.numbers  # what holds the writer would be a cycle
+    e.sizes = Sizes(e.slots, NUMBERS, lambda n: place([n]))
     inputs = [_object(e, "args", i) for i in range(len(program.inputs))]
     for i, buffer in enumerate(program.outputs):
         w.place(buffer, _pointer(e, _object(e, "outs", i)))

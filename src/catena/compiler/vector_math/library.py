@@ -119,8 +119,8 @@ def in_stages(name: str, known: str, elem: str) -> tuple[str, ...] | None:
     """The types of what the first stage of a function gives to the second, the first one being of the parameters
     `known` (see `stages`); None where too little is known by these to be computed apart.
 
-    >>> in_stages("log_gamma_density", "x", "float")[:2]
-    ('i1', 'double')
+    >>> sorted(set(in_stages("log_gamma_density", "x", "float")))
+    ['double', 'i1']
     >>> in_stages("atan2", "x", "float")
     """
     if name not in STAGED:
