@@ -138,7 +138,7 @@ class Planner:
             for planned in frame.steps[before:]:
                 planned.origin = (frame.fused, step)
             self._release(frame, i, step)
-        self._final_copies(frame, copies, dests, carried or {})
+        self._final_copies(frame, copies, dests)
         for r, buffer in frame.blocks.items():
             if r not in frame.protected and r not in frame.targets:  # those are whoever's who runs the region
                 self.free(buffer)
@@ -221,19 +221,21 @@ class Planner:
             return frame.fused.root(s.node.args[0]) == old.number and not frame.reads_again(s.node)
         return frame.starts_as(s.node, r, old)
 
-    def _final_copies(self, frame: Frame, copies: list[int], dests: list[Buffer], carried: dict[int, int]) -> None:
-        overwritten = set(dests) if carried else set()
-        moves = []
-        for k in copies:
-            out = frame.fused.region.outputs[k]
-            source, size = self.address(frame, out), out.nbytes
-            if source in overwritten and source is not dests[k] and size:
+    def _final_copies(self, frame: Frame, copies: list[int], dests: list[Buffer]) -> None:
+        """Copies outputs to where they must end up, those first whose old content nobody waits for."""
+        outputs = frame.fused.region.outputs
+        moves = [(dests[k], self.address(frame, outputs[k]), outputs[k].nbytes) for k in copies]
+        moves = [move for move in moves if move[0] is not move[1]]
+        while moves:
+            sources = [source for _, source, _ in moves]
+            free = next((k for k, (dest, *_) in enumerate(moves) if dest not in sources), None)
+            if free is None:  # they change places
+                dest, source, size = moves[0]
                 staged = self.allocate(size)
                 self.copy(frame, staged, source, size)
-                source = staged
-            moves.append((dests[k], source, size))
-        for dest, source, size in moves:
-            self.copy(frame, dest, source, size)
+                moves[0] = dest, staged, size
+            else:
+                self.copy(frame, *moves.pop(free))
 
     # ---- memory --------------------------------------------------------------------------------------------
 
