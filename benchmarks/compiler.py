@@ -45,6 +45,7 @@ from workloads import (
     statistics,
     transforms,
     trees,
+    updates,
 )
 from workloads.inputs import Inputs
 
@@ -57,6 +58,7 @@ GROUPS = {
     "images": images,
     "bound by memory": memory,
     "indexing": indexing,
+    "updates": updates,
     "segments": segments,
     "references": references,
     "special": special,

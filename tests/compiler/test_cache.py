@@ -119,6 +119,7 @@ def test_dump_writes_every_stage(folder, tmp_path):
         "epilogues",
         "fuse",
         "graph",
+        "inset",
         "ll",
         "nests",
         "opt.ll",

@@ -522,7 +522,8 @@ class Builder:
 
     def while_loop(self, cond_closed, cond_consts, body_closed, body_consts, init) -> list[Value]:
         checks = self.checks.inside(self._source)
-        cond, body = (region_of(closed, checks, "while") for closed in (cond_closed, body_closed))
+        cond = region_of(cond_closed, checks, "while", cond_consts)
+        body = region_of(body_closed, checks, "while", body_consts)
         cond_consts = fission.hoist_invariants(self, cond, list(cond_consts))
         body_consts = fission.hoist_invariants(self, body, list(body_consts))
         outs = [(x.shape, x.dtype) for x in init]
@@ -543,7 +544,7 @@ class Builder:
         self, body_closed, consts, init, xs, length: int, reverse: bool = False, each: int = 1
     ) -> tuple[list, list]:
         """A loop whose iterations do `each` of the user's."""
-        body = region_of(body_closed, self.checks.inside(self._source, each), "scan")
+        body = region_of(body_closed, self.checks.inside(self._source, each), "scan", consts)
         loop = fission.Scan(self, body, consts, init, xs, int(length))
         loop.split()
         n = len(loop.init)
@@ -585,11 +586,15 @@ def physical(aval) -> tuple[tuple, np.dtype]:
     return aval.dtype.compiled(aval.shape) if is_extended(aval.dtype) else (aval.shape, aval.dtype)
 
 
-def region_of(closed_jaxpr, checks: Checks | None = None, loop: str = "") -> Region:
-    """`closed_jaxpr` as a region of its own."""
+def region_of(closed_jaxpr, checks: Checks | None = None, loop: str = "", given: Sequence[Value] = ()) -> Region:
+    """`closed_jaxpr` as a region of its own. Of its inputs, the first are `given`: those of them that are a few known
+    numbers, such as places, are constants in the region.
+    """
     b = Builder(checks, loop)
     inputs = [b.input(*physical(v.aval)) for v in closed_jaxpr.jaxpr.invars]
-    b.region.outputs = b.call(closed_jaxpr, inputs)
+    known = [indexing.known_numbers(x) for x in given]
+    operands = [own if x is None else b.constant(x) for x, own in zip(known, inputs)]
+    b.region.outputs = b.call(closed_jaxpr, [*operands, *inputs[len(known) :]])
     return b.region
 
 

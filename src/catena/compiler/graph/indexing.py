@@ -33,24 +33,23 @@ def gather(b, operand, indices, numbers, slice_sizes, mode: str, fill_value=None
     for d, w in zip(offset_dims, window_dims):
         shape[d] = slice_sizes[w]
     mode = _mode(mode)
+    places = Indices(
+        offset_dims=offset_dims,
+        window_dims=window_dims,
+        batch_dims=batch_dims,
+        batching=tuple(zip(batching, start_batching)),
+        start_index_map=tuple(n.start_index_map),
+        slice_sizes=tuple(slice_sizes),
+        mode=mode,
+    )
+    start = window(operand.shape, indices, places)
+    if start is not None:
+        limit = [s + m for s, m in zip(start, places.slice_sizes)]
+        return b.reshape(b.slice(operand, start, limit), shape)
     args = [operand, indices]
     if mode == "fill":
         args.append(fill_value if hasattr(fill_value, "form") else b.constant(fill_value, operand.dtype))
-    return b.value(
-        "gather",
-        shape,
-        operand.dtype,
-        args,
-        Indices(
-            offset_dims=offset_dims,
-            window_dims=window_dims,
-            batch_dims=batch_dims,
-            batching=tuple(zip(batching, start_batching)),
-            start_index_map=tuple(n.start_index_map),
-            slice_sizes=tuple(slice_sizes),
-            mode=mode,
-        ),
-    )
+    return b.value("gather", shape, operand.dtype, args, places)
 
 
 def scatter(b, kind: str, operand, indices, updates, numbers, mode: str, update_body=None):
@@ -185,6 +184,42 @@ def _one_axis_more(p: Scatter) -> Scatter:
             slice_sizes=(1, *at.slice_sizes),
         )
     )
+
+
+# ---- one window, at a place that is known --------------------------------------------------------------------
+
+FEW = 32  # numbers that are looked at
+
+
+def window(shape: tuple, indices, p: Indices) -> tuple | None:
+    """Where the window begins that indices name in an array of this shape, if it is one, inside of it, and known."""
+    single = math.prod(indices.shape[:-1]) == 1 and not p.batching
+    numbers = known_numbers(indices) if single else None
+    if numbers is None:
+        return None
+    start = [0] * len(shape)
+    for d, at in zip(p.start_index_map, numbers.ravel().tolist()):
+        room = shape[d] - p.slice_sizes[d]
+        start[d] = min(max(at, 0), room) if p.mode == "clip" else at
+        if not 0 <= start[d] <= room:
+            return None
+    return tuple(start)
+
+
+def known_numbers(v) -> np.ndarray | None:
+    """A few numbers that do not hang on what the program is given; None where they are more, or may."""
+    if v.size > FEW or v.form not in ("constant", "broadcast", "reshape", "concatenate"):
+        return None
+    if v.form == "constant":
+        return v.params.array
+    parts = [known_numbers(a) for a in v.args]
+    if any(part is None for part in parts):
+        return None
+    if v.form == "concatenate":
+        return np.concatenate(parts, v.params.dimension)
+    if v.form == "reshape":
+        return parts[0].reshape(v.shape)
+    return np.full(v.shape, parts[0]) if parts[0].ndim == 0 else None
 
 
 def _mode(mode) -> str:

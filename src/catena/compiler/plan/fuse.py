@@ -26,6 +26,7 @@ CHEAP = 2
 CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: see `_is_beside`
 WIDE = 8  # elements in a row
 MOSTLY_PADDING = 4  # times as many elements as are in it: of those that lanes gather for a pad, most are thrown away
+BORDER = 4  # a border is at most one part of so many of what a pad makes
 MAX_PARTS = 3  # of a concatenation that is read where its parts lie, and its readers
 
 
@@ -236,6 +237,8 @@ class _Fuser:
             return user.size > v.size
         if user.form == "reshape":
             return FORMS[v.form].view
+        if user.form == "pad" and (user.size - v.size) * BORDER <= user.size:
+            return any(between for *_, between in user.params.config)
         return FORMS[user.form].rereads
 
     # ---- kernels -------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
     bound         integers know their bounds, and indices are not clamped twice    Region -> Region
     replace       what loops read where they have written is handed on             Region -> Region
     rotate        conditions that look at arrays are asked where these are made    Region -> Region
+    inset         updates at known places are choices, element by element          Region -> Region
     turn          products that are only read transposed are computed so           Region -> Region
     fuse          which values are stored, and which loop nests compute them       Region -> Fused
     stitch        kernels over the same rows run together, block by block          Fused -> Fused
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from catena.compiler.graph import intervals, replacement, rotation
+from catena.compiler.graph import insets, intervals, replacement, rotation
 from catena.compiler.graph.graph import Region
 from catena.compiler.machine import Machine
 from catena.compiler.plan import control, epilogues, fourier, launches, libraries, products, sorting, stitch, turning
@@ -66,6 +67,10 @@ def _rotate(region: Region, machine: Machine) -> Region:
     return rotation.rotate(region)
 
 
+def _inset(region: Region, machine: Machine) -> Region:
+    return insets.inset(region)
+
+
 def _turn(region: Region, machine: Machine) -> Region:
     return turning.turn(region)
 
@@ -93,6 +98,7 @@ PASSES = (
     ("bound", _bound),
     ("replace", _replace),
     ("rotate", _rotate),
+    ("inset", _inset),
     ("turn", _turn),
     ("fuse", _fuse),
     ("stitch", _stitch),
