@@ -57,8 +57,10 @@ def _in_place(nest: Nest, blocks: int, depth: int) -> bool:
 
 
 def _streams(machine: Machine, nest: Nest) -> bool:
-    """Whether a scheduled nest writes more than stays in caches, in whole lines, and reads none of it."""
-    if nest.vector is None or nest.sequential or not machine.streams:
+    """Whether a scheduled nest writes more than stays in caches, in whole lines, and reads none of it. One that computes
+    functions of mathematics does not wait for memory.
+    """
+    if nest.vector is None or nest.sequential or not machine.streams or any(s.op in COSTLY for s in nest.stmts):
         return False
     lines = [s for s in nest.stores if s.mask < 0 and affine.coefficient(s.offset, nest.vector) == 1]
     written = sum(TYPES[s.dtype].bytes for s in lines) * math.prod(nest.extents)
