@@ -46,7 +46,7 @@ def test_what_is_large_goes_past_the_caches_and_is_waited_for():
 
 
 CASES = {
-    "chain": lambda x, y: jnp.sin(x) * 2 + y,
+    "chain": lambda x, y: jnp.abs(x) * 2 + y,
     "rows that begin inside of lines": lambda x, y: (x[:, :112] + 1, x[3:, 5:101] * y[:-3, :96]),
     "transposed": lambda x, y: x.T + y.T,
     "padded": lambda x, y: jnp.pad(x * y, ((1, 2), (16, 0))),

@@ -57,8 +57,8 @@ def _in_place(nest: Nest, blocks: int, depth: int) -> bool:
 
 
 def _streams(machine: Machine, nest: Nest) -> bool:
-    """Whether a scheduled nest writes more than stays in caches, in whole lines, and reads none of it. One that computes
-    functions of mathematics does not wait for memory.
+    """Whether a scheduled nest writes more than stays in caches, in whole lines, and reads none of it. One that
+    computes functions of mathematics does not wait for memory.
     """
     if nest.vector is None or nest.sequential or not machine.streams or any(s.op in COSTLY for s in nest.stmts):
         return False
