@@ -66,7 +66,8 @@ def test_what_is_mostly_padding_is_computed_first():
     np.testing.assert_array_equal(jax.jit(f)(X, i)[:7], X[:7])
 
 
-def test_what_is_computed_for_a_pad_is_computed_before_it():
-    f = lambda x: jnp.pad(x[0] * x[1] + x[2] * x[3], ((1, 1),))
-    assert jax.jit(f).lower(X).compile().as_text("program").count("launch") == 2
-    np.testing.assert_allclose(jax.jit(f)(X), np.pad(X[0] * X[1] + X[2] * X[3], 1), rtol=1e-6)
+@pytest.mark.parametrize("border, loops", [(1, 1), (32, 2)])
+def test_what_is_computed_for_a_pad_is_computed_before_it_where_the_border_is_wide(border, loops):
+    f = lambda x: jnp.pad(x[0] * x[1] + x[2] * x[3], ((border, border),))
+    assert jax.jit(f).lower(X).compile().as_text("program").count("launch") == loops
+    np.testing.assert_allclose(jax.jit(f)(X), np.pad(X[0] * X[1] + X[2] * X[3], border), rtol=1e-6)
