@@ -31,7 +31,7 @@ class Entry:
         raise AttributeError(f"cannot delete field {name!r}: entries of key paths do not change")
 
     def __eq__(self, other: object) -> bool:
-        return self._bare() == other._bare() if type(other) is type(self) else NotImplemented  # type: ignore[attr-defined]
+        return self._bare() == other._bare() if type(other) is type(self) else NotImplemented
 
     def __hash__(self) -> int:
         return hash((type(self), self._bare()))

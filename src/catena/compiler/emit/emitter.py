@@ -17,7 +17,7 @@ class Emitter:
         self.lines: list[str] = []
         self.slots: list[str] = []  # allocas, placed in the entry block
         self.codes: dict[str, tuple] = {}  # widened floats -> their dtype's name, what they were in memory
-        self.needs: dict[str, str] = {}  # helper functions: name -> declaration or definition
+        self.needs: dict = {}  # helper functions: name -> declaration or definition, or what defines it
         self.count = 0
         self._nowhere: dict[int, str] = {}  # slots for accesses with a false mask, by their bytes
         self.block = "entry"

@@ -157,7 +157,7 @@ class HowToSolve(NamedTuple):
 class SmallMatrices(NamedTuple):
     routine: str  # cholesky, lu, triangular_solve or eigenvalues
     batch: int
-    how: HowToSolve | None = None
+    how: HowToSolve = HowToSolve(True, True, False, False)  # of no matter to others
 
 
 class Host(NamedTuple):

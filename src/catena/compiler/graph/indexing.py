@@ -212,8 +212,8 @@ def known_numbers(v) -> np.ndarray | None:
         return None
     if v.form == "constant":
         return v.params.array
-    parts = [known_numbers(a) for a in v.args]
-    if any(part is None for part in parts):
+    parts = [part for a in v.args if (part := known_numbers(a)) is not None]
+    if len(parts) < len(v.args):
         return None
     if v.form == "concatenate":
         return np.concatenate(parts, v.params.dimension)

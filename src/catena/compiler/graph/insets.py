@@ -66,8 +66,8 @@ def _start(v: Value) -> tuple | None:
     """Where the part begins that an update changes, where it is one that is known; else None."""
     if v.form == "dynamic_update_slice":
         x, new, *starts = v.args
-        numbers = [known_numbers(s) for s in starts]
-        if any(s is None for s in numbers):
+        numbers = [number for s in starts if (number := known_numbers(s)) is not None]
+        if len(numbers) < len(starts):
             return None
         return tuple(min(max(int(s), 0), n - m) for s, n, m in zip(numbers, x.shape, new.shape))
     if v.form != "scatter" or v.params.kind not in COMBINES or v.args[2].size == 0:

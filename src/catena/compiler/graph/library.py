@@ -74,9 +74,9 @@ def _is_small(*matrices) -> bool:
     return max(sizes) <= SMALL and min(sizes) > 0 and KIND[matrices[0].dtype] == "f"
 
 
-def small(b, routine: str, ins: list, outs: list, how: HowToSolve | None = None) -> list:
+def small(b, routine: str, ins: list, outs: list, *how: HowToSolve) -> list:
     """A routine of the program's own on every batch member."""
-    return b.multi("small_matrices", ins, outs, SmallMatrices(routine, math.prod(ins[0].shape[:-2]), how))
+    return b.multi("small_matrices", ins, outs, SmallMatrices(routine, math.prod(ins[0].shape[:-2]), *how))
 
 
 def _flip(b, x):

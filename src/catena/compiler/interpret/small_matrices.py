@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from catena.compiler.interpret.memory import Memory
@@ -45,7 +47,6 @@ def _lu(step: SmallMatrices, a: np.ndarray) -> list[np.ndarray]:
 
 def _triangular_solve(step: SmallMatrices, a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
     how = step.how
-    assert how is not None
     a = a.swapaxes(1, 2) if how.left == how.transposed else a
     x, n = b if how.left else b.swapaxes(1, 2), a.shape[-1]
     forward = how.lower == (how.left != how.transposed)
@@ -58,10 +59,14 @@ def _triangular_solve(step: SmallMatrices, a: np.ndarray, b: np.ndarray) -> list
 
 
 def _eigenvalues(step: SmallMatrices, a: np.ndarray) -> list[np.ndarray]:
-    assert step.how is not None
     finite = np.isfinite(np.tril(a) if step.how.lower else np.triu(a)).all(axis=(1, 2))
     values = np.linalg.eigvalsh(np.where(finite[:, None, None], a, 0), "L" if step.how.lower else "U")
     return [np.where(finite[:, None], values, np.asarray(np.nan, a.dtype))]
 
 
-ROUTINES = {"cholesky": _cholesky, "eigenvalues": _eigenvalues, "lu": _lu, "triangular_solve": _triangular_solve}
+ROUTINES: dict[str, Callable[..., list[np.ndarray]]] = {
+    "cholesky": _cholesky,
+    "eigenvalues": _eigenvalues,
+    "lu": _lu,
+    "triangular_solve": _triangular_solve,
+}

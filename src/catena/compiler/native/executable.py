@@ -72,7 +72,7 @@ class Executable:
         self._seconds = seconds
         self.checks = checks
         if parts.can_fail or self.native.callbacks or self.free_stacks:
-            self.entry.errcheck = functools.partial(status.raise_failure, parts.sites, [*checks])  # type: ignore[assignment]
+            self.entry.errcheck = functools.partial(status.raise_failure, parts.sites, [*checks])
 
     def __call__(self, *args: np.ndarray) -> tuple[np.ndarray, ...]:
         """The results; a program that returns stacks gives their addresses, then the head of their chain."""

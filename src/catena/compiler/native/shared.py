@@ -46,8 +46,8 @@ def plan(module: Module, level: int) -> Plan:
         text = _whole(module, module.of_functions(new, exports), frequent)
         called = {name for each in new for name in facts(module.functions[each]).calls if name in codes}
         kernels = Part(text, exports, [Function(name, keys[name]) for name in sorted(called)])
-    text, called = module.of_entry(own)
-    entry = Part(_whole(module, text, frequent), {}, [Function(name, keys[name]) for name in called])
+    text, calls = module.of_entry(own)
+    entry = Part(_whole(module, text, frequent), {}, [Function(name, keys[name]) for name in calls])
     return Plan(kernels, entry, bool(own), codes, len(module.functions) - len(new) - len(own))
 
 

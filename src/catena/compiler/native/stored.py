@@ -101,8 +101,8 @@ def _loaded(units: Sequence[Unit]) -> list[Code] | None:
     """The code of kernels: what is not in the process is loaded. None where some is not on disk either."""
     codes: list[Code] = []
     for unit in units:
-        found = [known(key) for key in unit.exports.values()]
-        if None in found:
+        found = [one for key in unit.exports.values() if (one := known(key)) is not None]
+        if len(found) < len(unit.exports):
             code, linked = cache.load(unit.name), resolved(unit.imports)
             if code is None or linked is None:
                 return None

@@ -509,7 +509,7 @@ class SmallMatrices(Call):
     """A factorisation or solution of every member of a batch of small matrices."""
 
     routine: str
-    how: HowToSolve | None
+    how: HowToSolve
     type: str
     shapes: list[tuple[int, int]]  # of a member's operands
     batch: int

@@ -23,8 +23,8 @@ def names(name: str, known: str) -> tuple[str, str]:
 
 def of(name: str) -> tuple[str, str, str] | None:
     """The function, the stage and the parameters of the first one, if a name is that of a stage."""
-    function, *stage = name.split(".")
-    return (function, *stage) if len(stage) == 2 else None
+    parts = name.split(".")
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
 
 
 def record(types: Sequence[object]) -> str:
