@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.graph.types import mangled, vector
+from catena.compiler.graph.types import Type, vector
 
 Index = int | str  # a number, or the name of a loop's variable
 
@@ -21,41 +21,38 @@ class Members:
         beyond = (e.op(f"add nsw i64 {first}, {k}") for k in range(lanes))
         self.members = [e.op(f"call i64 @llvm.smin.i64(i64 {x}, i64 {batch - 1})") for x in beyond]
 
-    def places(self, k: int, size: int) -> list[str]:
-        """Where each member begins in the memory of pointer `k`, given its bytes."""
-        offsets = (self.e.op(f"mul nsw i64 {member}, {size}") for member in self.members)
-        return [self.e.element(self.pointers[k], "i8", offset) for offset in offsets]
+    def bring(self, k: int, slot: str, count: int, t: Type) -> None:
+        """Fills the slot with `count` elements of each member, from the memory of pointer `k`."""
+        self._exchange(self._bring, k, slot, count, t)
 
-    def bring(self, slot: str, places: list[str], count: int, memory: str) -> None:
-        """Fills the slot with `count` elements of each member, which begin at these places."""
-        self._exchange(slot, places, count, memory, self._bring)
+    def give_back(self, k: int, slot: str, count: int, t: Type) -> None:
+        """Writes the elements in the slot to the memory of pointer `k`."""
+        self._exchange(self._return, k, slot, count, t)
 
-    def give_back(self, slot: str, places: list[str], count: int, memory: str) -> None:
-        """Writes the elements in the slot to these places."""
-        self._exchange(slot, places, count, memory, self._return)
-
-    def _exchange(self, slot: str, places: list[str], count: int, memory: str, move: Callable) -> None:
+    def _exchange(self, move: Callable, k: int, slot: str, count: int, t: Type) -> None:
         """Moves `count` elements of each lane in squares of as many as there are lanes; the last square begins where
         it ends with the last element, or is cut where there are fewer than it has.
         """
+        offsets = (self.e.op(f"mul nsw i64 {member}, {count * t.bytes}") for member in self.members)
+        places = [self.e.element(self.pointers[k], "i8", offset) for offset in offsets]
         whole, rest = divmod(count, self.lanes)
         if whole == 1:
-            move(slot, places, 0, self.lanes, memory)
+            move(slot, places, 0, self.lanes, t)
         elif whole:
             at, opened = self.e.begin_loop(0, whole * self.lanes, self.lanes)
-            move(slot, places, at, self.lanes, memory)
+            move(slot, places, at, self.lanes, t)
             self.e.end_loop(opened)
         if rest:
-            move(slot, places, max(count - self.lanes, 0), min(self.lanes, count), memory)
+            move(slot, places, max(count - self.lanes, 0), min(self.lanes, count), t)
 
-    def _bring(self, slot: str, places: list[str], at: Index, count: int, memory: str) -> None:
-        e, v = self.e, vector(memory, self.lanes)
-        froms = [e.element(place, memory, at) for place in places]
+    def _bring(self, slot: str, places: list[str], at: Index, count: int, t: Type) -> None:
+        e, v = self.e, vector(t.memory, self.lanes)
+        froms = [e.element(place, t.memory, at) for place in places]
         if count == self.lanes or self.masked:
-            rows = [self._load(place, v, memory, count) for place in froms]
-            columns = e.transposed(rows, memory)[:count]
+            rows = [e.load_raw(t, place, self.lanes, 1, self._first(count)) for place in froms]
+            columns = e.transposed(rows, t.memory)[:count]
         else:
-            columns = [self._column(froms, i, memory) for i in range(count)]
+            columns = [self._column(froms, i, t.memory) for i in range(count)]
         for i, column in enumerate(columns):
             e.do(f"store {v} {column}, ptr {e.element(slot, v, self._sum(at, i))}")
 
@@ -66,41 +63,24 @@ class Members:
             column = e.op(f"insertelement {vector(memory, self.lanes)} {column}, {memory} {x}, i64 {k}")
         return column
 
-    def _return(self, slot: str, places: list[str], at: Index, count: int, memory: str) -> None:
-        e, v = self.e, vector(memory, self.lanes)
+    def _return(self, slot: str, places: list[str], at: Index, count: int, t: Type) -> None:
+        e, v = self.e, vector(t.memory, self.lanes)
         columns = [e.op(f"load {v}, ptr {e.element(slot, v, self._sum(at, i))}") for i in range(count)]
-        tos = [e.element(place, memory, at) for place in places]
+        tos = [e.element(place, t.memory, at) for place in places]
         if count == self.lanes or (self.masked and count > 1):
-            for row, place in zip(e.transposed(columns + ["poison"] * (self.lanes - count), memory), tos):
-                self._store(row, place, v, memory, count)
+            for row, place in zip(e.transposed(columns + ["poison"] * (self.lanes - count), t.memory), tos):
+                e.store(t, row, place, self.lanes, mask=self._first(count))
             return
         for i, column in enumerate(columns):
             for k, place in enumerate(tos):
                 x = e.op(f"extractelement {v} {column}, i64 {k}")
-                e.do(f"store {memory} {x}, ptr {e.element(place, memory, i)}")
+                e.do(f"store {t.memory} {x}, ptr {e.element(place, t.memory, i)}")
 
-    def _load(self, place: str, v: str, memory: str, count: int) -> str:
-        align = self._align(memory)
+    def _first(self, count: int) -> str | None:
+        """The mask of the first lanes; None for all."""
         if count == self.lanes:
-            return self.e.op(f"load {v}, ptr {place}, align {align}")
-        name = f"@llvm.masked.load.v{self.lanes}{mangled(memory)}.p0"
-        return self.e.op(f"call {v} {name}(ptr {place}, i32 {align}, {self._first(count)}, {v} poison)")
-
-    def _store(self, x: str, place: str, v: str, memory: str, count: int) -> None:
-        align = self._align(memory)
-        if count == self.lanes:
-            self.e.do(f"store {v} {x}, ptr {place}, align {align}")
-        else:
-            name = f"@llvm.masked.store.v{self.lanes}{mangled(memory)}.p0"
-            self.e.do(f"call void {name}({v} {x}, ptr {place}, i32 {align}, {self._first(count)})")
-
-    def _first(self, count: int) -> str:
-        """The mask of the first lanes."""
-        return f"<{self.lanes} x i1> <{', '.join(f'i1 {str(k < count).lower()}' for k in range(self.lanes))}>"
+            return None
+        return f"<{', '.join(f'i1 {str(k < count).lower()}' for k in range(self.lanes))}>"
 
     def _sum(self, i: Index, j: int) -> Index:
         return i + j if isinstance(i, int) else self.e.op(f"add nsw i64 {i}, {j}")
-
-    @staticmethod
-    def _align(memory: str) -> int:
-        return 8 if memory == "double" else 4

@@ -33,7 +33,8 @@ def small_matrices(w, step: SmallMatrices) -> None:
     masked = "avx512f" in w.machine.features
 
     def run(e: Emitter, own: list[str], group: str) -> None:
-        ROUTINES[step.routine](_Group(e, (t, stored), lanes, width, step, own, group, masked))
+        first = e.op(f"mul nsw i64 {group}, {lanes}")
+        ROUTINES[step.routine](_Group(t, stored, width, step, Members(e, lanes, masked, own, first, step.batch)))
 
     pointers = [w.pointer(b) for b in (*step.ins, *step.outs)]
     tasks.over_rows(w, pointers, -(-step.batch // lanes), lanes * step.work, run, step.units)
@@ -94,21 +95,10 @@ def _pieces(columns: range, width: int) -> Iterator[tuple[int, int]]:
 class _Group:
     """The matrices of a group, and arithmetic on vectors of an element of each."""
 
-    def __init__(
-        self,
-        e: Emitter,
-        types: tuple[Type, Type],
-        lanes: int,
-        width: int,
-        step: SmallMatrices,
-        own: list[str],
-        group: str,
-        masked: bool,
-    ):
-        self.e, self.lanes, self.width, self.step = e, lanes, width, step
-        self.memory = Members(e, lanes, masked, own, e.op(f"mul nsw i64 {group}, {lanes}"), step.batch)
-        self.t, self.stored = types  # of arithmetic, and of elements in memory
-        self.vector, self.flags, self.integers = (vector(x, lanes) for x in (self.t.memory, "i1", "i32"))
+    def __init__(self, t: Type, stored: Type, width: int, step: SmallMatrices, memory: Members):
+        self.e, self.lanes, self.width, self.step, self.memory = memory.e, memory.lanes, width, step, memory
+        self.t, self.stored = t, stored  # of arithmetic, and of elements in memory
+        self.vector, self.flags, self.integers = (vector(x, self.lanes) for x in (self.t.memory, "i1", "i32"))
         self.written_out = all(n <= WRITTEN_OUT for shape in step.shapes for n in shape)
 
     # ---- numbers and loops ---------------------------------------------------------------------------------
@@ -182,9 +172,9 @@ class _Group:
     def fetch(self, k: int) -> _Matrix:
         """Operand `k` of the step."""
         rows, columns = self.step.shapes[k]
-        count, memory = rows * columns, self.stored.memory
-        slot = self.e.slot(f"[{count} x {vector(memory, self.lanes)}]", 64)
-        self.memory.bring(slot, self.memory.places(k, count * self.stored.bytes), count, memory)
+        count = rows * columns
+        slot = self.e.slot(f"[{count} x {vector(self.stored.memory, self.lanes)}]", 64)
+        self.memory.bring(k, slot, count, self.stored)
         return _Matrix(self, slot if self.t is self.stored else self._converted(slot, count, "fpext"), columns)
 
     def _converted(self, slot: str, count: int, how: str) -> str:
@@ -203,11 +193,11 @@ class _Group:
     def deliver_elements(self, k: int, slot: str, count: int) -> None:
         """Writes elements to result `k` of the step."""
         slot = slot if self.t is self.stored else self._converted(slot, count, "fptrunc")
-        self.deliver(k, slot, count, self.stored.memory, self.stored.bytes)
+        self.deliver(k, slot, count, self.stored)
 
-    def deliver(self, k: int, slot: str, count: int, memory: str, size: int) -> None:
-        """Writes `count` elements, of so many bytes, to result `k` of the step."""
-        self.memory.give_back(slot, self.memory.places(len(self.step.shapes) + k, count * size), count, memory)
+    def deliver(self, k: int, slot: str, count: int, t: Type) -> None:
+        """Writes `count` values of a type to result `k` of the step."""
+        self.memory.give_back(len(self.step.shapes) + k, slot, count, t)
 
 
 # ---- routines ----------------------------------------------------------------------------------------------
@@ -277,8 +267,8 @@ def _lu(g: _Group) -> None:
 
         g.each(k + 1, m, eliminate)
     g.deliver_elements(0, a.slot, m * n)
-    g.deliver(1, pivots, count, "i32", 4)
-    g.deliver(2, info, 1, "i32", 4)
+    g.deliver(1, pivots, count, TYPES["int32"])
+    g.deliver(2, info, 1, TYPES["int32"])
 
 
 def _pivot(g: _Group, a: _Matrix, k: int, rows: int) -> str:

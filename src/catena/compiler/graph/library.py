@@ -71,7 +71,8 @@ ROTATED = 8  # rows of symmetric ones whose eigenvalues it finds, too
 def _is_small(*matrices) -> bool:
     """Whether all are small, and real. Sizes of a member alone decide, so that values do not depend on the batch."""
     sizes = [n for x in matrices for n in x.shape[-2:]]
-    return max(sizes) <= SMALL and min(sizes) > 0 and KIND[matrices[0].dtype] == "f"
+    _dtype(matrices[0])  # one that LAPACK has
+    return max(sizes) <= SMALL and min(sizes) > 0 and not _is_complex(matrices[0])
 
 
 def small(b, routine: str, ins: list, outs: list, *how: HowToSolve) -> list:
@@ -106,7 +107,6 @@ def _is_complex(x) -> bool:
 
 
 def _cholesky(b, a, *, outs, **_):
-    _dtype(a)
     if _is_small(a):
         return small(b, "cholesky", [a], [(a.shape, a.dtype)])
     factor, info = call(b, lapack_calls.potrf(_dtype(a), a.shape[-1]), [a], a.shape[:-2])
@@ -129,7 +129,6 @@ def _triangular_solve(b, a, x, *, outs, left_side, lower, transpose_a=0, unit_di
 
 
 def _lu(b, a, *, outs, **_):
-    _dtype(a)
     if _is_small(a):
         *batch, m, n = a.shape
         return small(b, "lu", [a], [(a.shape, a.dtype), ((*batch, min(m, n)), np.int32), (tuple(batch), np.int32)])
