@@ -1,8 +1,8 @@
 """erf, erfc and the inverse of erf."""
 
-from . import tables
+from . import pieces, tables
 from .double_double import two_product
-from .exponential import exp_normal, exp_sum
+from .exponential import exp_sum
 from .logarithm import INFINITY, log, log1p
 from .text import Value, copysign, fabs, fma, horner, minimum, select, sqrt
 
@@ -50,12 +50,11 @@ def large_erfc(a: Value) -> Value:
 
 
 def erf(x: Value) -> Value:
-    a = fabs(x)
     if x.elem == "float":
-        large = 1.0 - exp_normal(-horner(minimum(a, 4.0), tables.ERF_TAIL["float"]))
-    else:
-        large = 1.0 - large_erfc(a)
-    return select(a < 1.0, select(a < x.format.tiny, tiny_erf(x), small_erf(x)), copysign(large, x))
+        return pieces.ERF(x)
+    a = fabs(x)
+    near = select(a < x.format.tiny, tiny_erf(x), small_erf(x))
+    return select(a < 1.0, near, copysign(1.0 - large_erfc(a), x))
 
 
 def tiny_erf(x: Value) -> Value:

@@ -5,7 +5,7 @@ minimax polynomial for exp(r), then one product by 2^n. Where a vector has resul
 made by integers: processors take a hundred cycles for each product that is subnormal, or underflows to zero.
 """
 
-from . import fitted, tables, text
+from . import fitted, pieces, tables, text
 from .constants import LN2, LOG2_E
 from .double_double import Pair, fast_two_sum
 from .polynomials import fitted_to
@@ -52,12 +52,6 @@ def exp(x: Value) -> Value:
     least, greatest = EXP_RANGE[x.elem]
     _, n, r = reduce_exp(minimum(maximum(x, least), greatest))
     return scale(fma(exp_minus_one_reduced(r), 2.0, 2.0), n - 1)
-
-
-def exp_normal(x: Value) -> Value:
-    """exp(x) where the caller knows that the result is a normal number."""
-    _, n, r = reduce_exp(x)
-    return (exp_minus_one_reduced(r) + 1.0) * power_of_two(n, x.elem)
 
 
 def short_exp(x: Value) -> Value:
@@ -129,9 +123,11 @@ def logistic(x: Value) -> Value:
 
 
 def tanh(x: Value) -> Value:
-    """An odd polynomial to 0.625, 1 - 2 / (exp(2x) + 1) beyond (Cephes' split), where errors of exp(2x) count less
-    than half: it is 2^n 2^r, of which only the sum with one is rounded.
+    """Of doubles, an odd polynomial to 0.625, 1 - 2 / (exp(2x) + 1) beyond (Cephes' split), where errors of exp(2x)
+    count less than half: it is 2^n 2^r, of which only the sum with one is rounded.
     """
+    if x.elem == "float":
+        return pieces.TANH(x)
     a = fabs(x)
     z = a * a
     small = fma(a * z, horner(z, tables.TANH[x.elem]), a)

@@ -169,7 +169,7 @@ FITS = {
     "SIN": Fit(in_square(lambda r: (mp.sin(r) - r) / r**3), 0, PI_4**2 * 1.02, None, 6, lambda z: z),
     "COS": Fit(in_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4), 0, PI_4**2 * 1.02, None, 5, lambda z: z * z),
     # x + x z TANH(z), z = x^2, x <= 0.63; x + x z SINH(z), x <= 1
-    "TANH": Fit(in_square(lambda r: (mp.tanh(r) - r) / r**3), 0, 0.4, 4, 11, lambda z: z),
+    "TANH": Fit(in_square(lambda r: (mp.tanh(r) - r) / r**3), 0, 0.4, None, 11, lambda z: z),
     "SINH": Fit(in_square(lambda r: (mp.sinh(r) - r) / r**3), 0, 1, 3, 6, lambda z: z),
     # asin x = x + x z ASIN(z), x <= 1/2; atan x = x + x z ATAN(z), x <= 1
     "ASIN": Fit(in_square(lambda x: (mp.asin(x) - x) / x**3), 0, 0.25, 4, 11, lambda z: z),
@@ -191,8 +191,6 @@ FITS = {
     ),  # fmt: skip
     # erf x = x + x ERF(z), z = x^2, x <= 1
     "ERF": Fit(in_square(lambda x: mp.erf(x) / x - 1), 0, 1, 6, 11, lambda z: 1),
-    # erf a = 1 - exp(-ERF_TAIL(a)), 0.95 <= a <= 4
-    "ERF_TAIL": Fit(lambda a: -mp.log(mp.erfc(a)), 0.95, 4, 6, None, lambda a: mp.erfc(a)),
     # erfc a = exp(-a^2) ERFC(q) / (1 + 2a), q = (a - 3) / (a + 3), a >= 0.45
     "ERFC": Fit(scaled_erfc, q_of(0.45), q_of(28), 10, 21, lambda q: 1 / scaled_erfc(q)),
     # erf_inv x = x p(...) with w = -log(1 - x^2), in w - 3.125, then in sqrt(w) - 3.25, then in sqrt(w)

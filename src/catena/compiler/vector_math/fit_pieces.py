@@ -1,0 +1,105 @@
+"""Computes the tables of `pieces.py`, by hand: `python -m catena.compiler.vector_math.fit_pieces > pieces.py`.
+
+Minimax by weights that grow where the error is great (C. L. Lawson, "Contributions to the theory of linear least
+maximum approximation", 1961), in units in the last place. A coefficient is rounded to a float before the next ones
+are computed, which then make up for that.
+"""
+
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import scipy.special
+
+DEGREE = 6  # of a piece
+STEPS = 200  # of the search for weights
+POINTS = 400  # in a piece
+
+
+class Fit(NamedTuple):
+    """A function, from where on it is 1, and what tells its pieces (see `lookup.Rising`)."""
+
+    function: Callable
+    end: float
+    scale: float
+    offset: float
+    shift: int
+    first: float  # the lower end of the number that tells the second piece
+
+    def bounds(self) -> Iterator[tuple[int, float, float]]:
+        """The entry of each piece, and its ends."""
+        ends, place = [], np.float32(self.offset)
+        while place < self.scale * self.end + self.offset:
+            bits = int(place.view(np.int32)) >> self.shift
+            after = np.int32(bits + 1 << self.shift).view(np.float32)
+            ends.append((bits % 16, (place - self.offset) / self.scale, (after - self.offset) / self.scale))
+            place = after
+        return iter(ends)
+
+
+FITS = {
+    # The first pieces end where 1/4 is reached, since results have a bit more from there on.
+    "ERF": Fit(scipy.special.erf, 3.97, 1.0, 4.0225, 19, 4.25),
+    "TANH": Fit(np.tanh, 9.02, 0.326, 1.0415, 20, 1.125),
+}
+
+
+def centre(function: Callable, middle: float) -> np.float32:
+    """A float near to the middle of a piece, where the function is nearly a float too."""
+    near = np.linspace(0.997 * middle, 1.003 * middle, 4001).astype(np.float32)
+    values = function(near.astype(np.float64))
+    rest = np.abs(values - values.astype(np.float32)) / np.spacing(values.astype(np.float32))
+    return near[np.argmin(rest)]
+
+
+def minimax(powers: np.ndarray, wanted: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """The coefficients of the columns for which the greatest error is least."""
+    weights, size = np.ones(len(wanted)), np.abs(powers).max(axis=0)
+    for _ in range(STEPS):
+        root = np.sqrt(weights) / units
+        found = np.linalg.lstsq(powers / size * root[:, None], wanted * root)[0] / size
+        weights *= np.abs(wanted - powers @ found) / units + 1e-30
+        weights /= weights.sum()
+    return found
+
+
+def piece(function: Callable, low: float, high: float) -> tuple[float, float, list[float]]:
+    """The centre, the value there, and the coefficients from the first power on."""
+    x = (low + high) / 2 - (high - low) / 2 * np.cos(np.pi * (np.arange(POINTS) + 0.5) / POINTS)
+    at = float(centre(function, (low + high) / 2)) if low else 0.0
+    value = float(np.float32(function(at)))
+    rest, t, units = function(x) - (value if low else x), x - at, np.spacing(function(x).astype(np.float32))
+    coefficients = []
+    for k in range(1, DEGREE + 1):
+        powers = t[:, None] ** np.arange(k, DEGREE + 1)
+        coefficients.append(float(np.float32(minimax(powers, rest, units.astype(np.float64))[0])))
+        rest = rest - coefficients[-1] * t**k
+    return at, value, coefficients
+
+
+def rows(fit: Fit) -> list[list[float]]:
+    """Centres, values and coefficients by their entries; of entries that no piece has, zeros."""
+    table = np.zeros((DEGREE + 2, 16))
+    for entry, low, high in fit.bounds():
+        at, value, coefficients = piece(fit.function, low, high)
+        table[:, entry] = at, value, *coefficients
+    return table.tolist()
+
+
+def numbers(row: list[float]) -> str:
+    text = "(" + ", ".join(str(np.float32(v)) for v in row) + "),"
+    return textwrap.fill(text, 112, initial_indent=" " * 8, subsequent_indent=" " * 9, break_on_hyphens=False)
+
+
+def main() -> None:
+    print('"""Functions by sixteen pieces; `fit_pieces.py` prints and describes them."""\n\nfrom .lookup import Rising')
+    for name, fit in FITS.items():
+        centres, values, *coefficients = map(numbers, rows(fit))
+        print(f"\n{name} = Rising(\n    {fit.end}, {fit.scale}, {fit.offset}, {fit.shift}, {fit.first},")
+        print("\n".join(text.replace("        ", "    ", 1).replace("\n    ", "\n") for text in (centres, values)))
+        print("    (\n" + "\n".join(coefficients) + "\n    ),\n)  # fmt: skip")
+
+
+if __name__ == "__main__":
+    main()

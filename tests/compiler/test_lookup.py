@@ -1,0 +1,57 @@
+"""Functions by pieces: what a table's entry is, where pieces meet, and where the functions end."""
+
+import math
+
+import numpy as np
+import pytest
+
+from catena.compiler.vector_math import fit_pieces, harness, pieces
+
+EXACT = {"erf": math.erf, "tanh": math.tanh}
+
+
+def around_the_ends(table) -> np.ndarray:
+    """The floats next to each end of a piece."""
+    places = np.arange(16, dtype=np.int32) + (int(np.float32(table.offset).view(np.int32)) >> table.shift)
+    ends = ((places << table.shift).view(np.float32).astype(np.float64) - table.offset) / table.scale
+    ends = ends[(ends > 0.01) & (ends < table.end)].astype(np.float32)
+    x = (ends.view(np.int32)[:, None] + np.arange(-40, 40, dtype=np.int32)).view(np.float32).ravel()
+    return np.resize(x, -(-x.size // 16) * 16)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("name", EXACT)
+def test_pieces_meet(name, width):
+    x = around_the_ends(getattr(pieces, name.upper()))
+    assert x.size > 1000
+    exact = np.array([EXACT[name](v) for v in x.tolist()])
+    got = harness.Compiled(name, "float", width)(np.concatenate([x, -x]))
+    assert (np.abs(got[: x.size] - exact) <= np.spacing(exact.astype(np.float32))).all()
+    np.testing.assert_array_equal(got[x.size :], -got[: x.size])
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_results_are_at_most_one_and_reach_it(name):
+    table = getattr(pieces, name.upper())
+    x = np.linspace(0.9 * table.end, 1.1 * table.end, 1 << 15).astype(np.float32)
+    got = harness.Compiled(name, "float", 16)(x)
+    assert got.max() == 1 and (got[x > table.end] == 1).all()
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_subnormal_numbers_are_rounded_once(name):
+    x = np.ldexp(np.arange(1, 4097, dtype=np.float64), -149).astype(np.float32)
+    slope = 2 / math.sqrt(math.pi) if name == "erf" else 1
+    np.testing.assert_array_equal(harness.Compiled(name, "float", 8)(x), (x.astype(np.float64) * slope).astype("f"))
+
+
+def test_centres_lie_where_the_function_is_nearly_a_float():
+    """So what a piece begins with is not wrong by half a unit to begin with."""
+    for name, fit in fit_pieces.FITS.items():
+        table = getattr(pieces, name)
+        assert (table.end, table.scale, table.offset, table.shift, table.edge) == fit[1:]
+        for entry, low, high in fit.bounds():
+            centre, value = np.float32(table.centres[entry]), np.float32(table.values[entry])
+            assert low <= centre <= high
+            rest = abs(float(fit.function(np.float64(centre))) - float(value))
+            assert rest < 0.06 * float(np.spacing(value)) or centre == 0 or value > 0.9999
