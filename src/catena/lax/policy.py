@@ -74,7 +74,7 @@ ELEMENTWISE = {
     **_rows(1, "gamma erfcx dawsn exp1 expi sine_integral cosine_integral fresnel_s fresnel_c spence", FLOATS),
     **_rows(1, "ndtr log_ndtr ndtri riemann_zeta riemann_zeta_slope bessel_i0 bessel_i1", FLOATS),
     **_rows(1, "bessel_difference", FLOATS),
-    **_rows(1, "erfcx_slope dawsn_slope expi_slope fresnel_s_slope fresnel_c_slope entr", FLOATS),
+    **_rows(1, "erfcx_slope dawsn_slope expi_slope fresnel_s_slope fresnel_c_slope entr logit", FLOATS),
     **_rows(2, "digamma_difference binomial log_gamma_density log_igamma log_igammac", FLOATS),
     **_rows(2, "log_igamma_grad_a log_igammac_grad_a", FLOATS),
     **_rows(2, "faddeeva_real faddeeva_imag faddeeva_slope_real faddeeva_slope_imag", FLOATS),

@@ -222,6 +222,7 @@ _FLOAT: dict[str, Callable] = {
     "lgamma": _double(lambda x: special.gammaln(x)),
     "digamma": _double(lambda x: special.psi(x)),
     "entr": _double(lambda x: special.entr(x)),
+    "logit": _double(lambda x: special.logit(x)),
     "bessel_i0e": _double(lambda x: special.i0e(x)),
     "bessel_i1e": _double(lambda x: special.i1e(x)),
     **{name: _algorithm(function) for name, function in algorithms.ALGORITHMS.items()},

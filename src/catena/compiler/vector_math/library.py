@@ -41,6 +41,7 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
     "log2": logarithm.log2,
     "log10": logarithm.log10,
     "entr": logarithm.entr,
+    "logit": logarithm.logit,
     "sin": trigonometric.sin,
     "cos": trigonometric.cos,
     "tan": trigonometric.tan,

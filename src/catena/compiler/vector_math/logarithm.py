@@ -86,6 +86,16 @@ def entr(x: Value) -> Value:
     return -select(x.equals(0.0), 0.0, select(x < 0.0, INFINITY, result))
 
 
+def logit(x: Value) -> Value:
+    """log(x / u) of u = 1 - x, with what is rounded off u and off the quotient: both count where that is next to 1."""
+    u = 1.0 - x
+    odds = x / u
+    lost = fma(-odds, u, x) - odds * ((1.0 - u) - x)
+    inside = rounded_log(odds, lost / x)
+    beyond = select(x.equals(1.0), x.like(INFINITY), float("nan"))
+    return select(x.equals(0.0), -INFINITY, select((x > 0.0) & (x < 1.0), inside, beyond))
+
+
 def short_log(x: Value) -> Value:
     """log(x) to single precision, of a double that is a positive normal number; of others, something finite."""
     k, f = reduce_normal_log(x)

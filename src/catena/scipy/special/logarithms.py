@@ -13,7 +13,7 @@ from catena.core.array import Array
 from catena.numpy.boundary import promote_inexact
 from catena.numpy.documentation import family
 from catena.scipy.special.arguments import numbers, real
-from catena.scipy.special.primitives import entr_p
+from catena.scipy.special.primitives import entr_p, logit_p
 from catena.transform.custom_jvp import custom_jvp
 from catena.transform.jit import jit
 from catena.typing import ArrayLike
@@ -185,25 +185,8 @@ def logit(x: ArrayLike) -> Array:
     >>> special.logit(jnp.array([0.0, 0.5, 0.9]))
     Array([     -inf, 0.       , 2.1972244], dtype=float32)
     """
-    return _logit(*promote_inexact("logit", x))
-
-
-@custom_jvp
-@jit
-def _logit(x):
-    """Around 1/2 as log1p((2 x - 1) / (1 - x)), or mirrored: one division of what is exact, of one sign."""
-    if dtypes.is_complex(x.dtype):
-        return jnp.log(x / (1 - x))
-    near = jnp.abs(x - 0.5) <= 0.25
-    inside = jnp.where(near, x, 0.5)
-    odds = jnp.log1p(jnp.abs(2 * inside - 1) / jnp.minimum(inside, 1 - inside))
-    return jnp.where(near, jnp.where(inside < 0.5, -odds, odds), jnp.log(x) - jnp.log1p(-x))
-
-
-@_logit.defjvp
-def _logit_jvp(primals, tangents):
-    (x,), (t,) = primals, tangents
-    return _logit(x), t / (x * (1 - x))
+    (x,) = promote_inexact("logit", x)
+    return jnp.log(x / (1 - x)) if dtypes.is_complex(x.dtype) else logit_p.bind(x)
 
 
 def expit(x: ArrayLike) -> Array:

@@ -156,6 +156,22 @@ def _entr(x):
 entr_p = elementwise("entr", _entr, FLOAT, lambda t, x, y: mul(t, _entropy_slope(x)), wider=WIDER_WITH_HALF)
 
 # ------------------------------------------------------------------------------------------------------------
+# Log-odds
+
+
+def _logit(x):
+    """Around 1/2 by log1p, whose argument is exact there."""
+    wide = x.astype(np.longdouble)
+    inside, near = (x > 0) & (x < 1), np.abs(x - 0.5) < 0.25
+    p, middle = np.where(inside, wide, 0.5), np.where(near, wide, 0.5)
+    value = np.where(near, np.log1p((2 * middle - 1) / (1 - middle)), np.log(p) - np.log1p(-p))
+    outside = np.where(x == 0, -np.inf, np.where(x == 1, np.inf, np.nan))
+    return np.where(inside, value, outside).astype(x.dtype)
+
+
+logit_p = elementwise("logit", _logit, FLOAT, lambda t, x, y: div(t, mul(x, sub(like(x, 1), x))), wider=WIDER_WITH_HALF)
+
+# ------------------------------------------------------------------------------------------------------------
 # Modified Bessel functions
 
 i0_p = special("bessel_i0", lambda t, x, y: mul(t, i1_p.bind(x)))
