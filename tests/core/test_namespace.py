@@ -63,6 +63,24 @@ def test_a_pickled_primitive_loads_the_module_that_makes_it():
     assert run(READ, run(WRITTEN, "").stdout).stdout == "cumsum\n"
 
 
+def test_parts_of_extend_load_when_they_are_asked_for():
+    """Who wraps functions by hand, as `odeint` does, does not load the rules of primitives and the names of MLIR; who
+    asks for these by any way of import finds them.
+    """
+    script = """
+import sys
+import catena.experimental.ode, catena.extend, catena.interpreters
+late = {"catena.extend.core", "catena.interpreters.ad", "catena.interpreters.mlir", "catena.export"}
+assert not late & set(sys.modules), late & set(sys.modules)
+import catena.extend.core
+assert "catena.extend.core.primitives" not in sys.modules
+from catena.interpreters import ad, batching, mlir, xla
+assert catena.extend.core.primitives.add_p is catena.lax.add_p
+assert catena.interpreters.mlir is mlir and catena.extend.linear_util.wrap_init
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_methods_load_their_modules_when_they_are_asked_for():
     """Sorting, selections and statistics are not loaded with the package, and arrays, traced values and types have
     their methods all the same, each time the same ones.

@@ -15,7 +15,6 @@ from catena.core.jaxpr import Var as Var
 from catena.core.jaxpr import jaxpr_as_fun as jaxpr_as_fun
 from catena.core.token import Token as Token
 from catena.core.unbuilt import absent as _absent
-from catena.extend.core import primitives as primitives
 from catena.extend.core.debug_info import DebugInfo as DebugInfo
 from catena.extend.core.primitive import CallPrimitive as CallPrimitive
 from catena.extend.core.primitive import Primitive as Primitive
@@ -41,4 +40,4 @@ from catena.extend.core.tools import unsafe_am_i_under_a_vmap_DO_NOT_USE as unsa
 from catena.extend.core.tools import unsafe_get_axis_names_DO_NOT_USE as unsafe_get_axis_names_DO_NOT_USE
 from catena.extend.core.tools import valid_jaxtype as valid_jaxtype
 
-_absent(globals())
+_absent(globals(), "primitives")
