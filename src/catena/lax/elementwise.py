@@ -240,7 +240,7 @@ def lower_rule(op: str, **fixed):
 def spread_operands(b, xs) -> list:
     """The operands in the builder, broadcast to one shape (scalars are left: ``map`` spreads them)."""
     shape = broadcast_shapes(*[x.shape for x in xs])
-    return [x if not x.shape else b.broadcast_in_dim(x, shape, range(len(shape))) for x in xs]
+    return [x if x.shape in ((), shape) else b.broadcast_in_dim(x, shape, range(len(shape))) for x in xs]
 
 
 def jvp_rule(primitive: Primitive, tangent_rules):

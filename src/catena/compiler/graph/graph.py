@@ -46,6 +46,7 @@ from catena.compiler.graph import (
 )
 from catena.compiler.graph.checks import Checks
 from catena.compiler.graph.forms import (
+    FORMS,
     NOTHING,
     OPS,
     REDUCTIONS,
@@ -142,13 +143,21 @@ class Region:
         marked = {v.number for v in (*self.outputs, *self.effects, *self.inputs)}
         for v in reversed(self.values):
             if v.number in marked:
-                marked.update(a.number for a in v.args)
-                marked.update(o.number for o in v.results)
+                for a in v.args:
+                    marked.add(a.number)
+                for o in v.results if v._results else ():
+                    marked.add(o.number)
         return [v for v in self.values if v.number in marked]
 
-    def users(self) -> dict[int, list[Value]]:
-        """The live values that read each live value."""
-        live = self.live()
+    def control(self) -> list[Value]:
+        """The live loops and branches, in topological order."""
+        if not any(FORMS[v.form].control for v in self.values):
+            return []
+        return [v for v in self.live() if FORMS[v.form].control]
+
+    def users(self, live: Sequence[Value] | None = None) -> dict[int, list[Value]]:
+        """The live values that read each live value; who has found out which those are hands them on."""
+        live = self.live() if live is None else live
         users: dict[int, list[Value]] = {v.number: [] for v in live}
         for v in live:
             for n in {a.number for a in v.args}:
@@ -184,14 +193,8 @@ class Builder:
 
     def value(self, form: str, shape, dtype, args=(), params: Any = NOTHING, key: Any = None) -> Value:
         """A pure value; the same `form`, arguments and parameters give the same object."""
-        shape, args = tuple(int(n) for n in shape), tuple(args)
-        identity = (
-            form,
-            shape,
-            dtype,
-            tuple(a.number for a in args),
-            params if key is None else key,
-        )
+        shape, args = tuple(map(int, shape)), tuple(args)
+        identity = (form, shape, dtype, tuple([a.number for a in args]), params if key is None else key)
         known = self._known.get(identity)
         if known is None:
             known = self._known[identity] = self._append(form, shape, np.dtype(dtype), args, params)
@@ -200,7 +203,7 @@ class Builder:
     def _append(self, form, shape, dtype, args, params) -> Value:
         values = self.region.values
         new = Value(form, shape, dtype, args, params, len(values), self._source)
-        if new.nbytes > ADDRESSABLE:
+        if shape and new.nbytes > ADDRESSABLE:
             raise too_large(new)
         values.append(new)
         return new

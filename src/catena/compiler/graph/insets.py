@@ -34,7 +34,8 @@ def inset(region: Region) -> Region:
 
 def _found(region: Region) -> list[tuple[Value, tuple]]:
     """The updates that become choices, and where their parts begin."""
-    live, users = region.live(), region.users()
+    live = region.live()
+    users = region.users(live)
     starts = {v: start for v in live if (start := _start(v)) is not None}
     kept = {v.number for v in (*region.outputs, *region.effects)}
     alone = {v.number for v in live if len(users[v.number]) == 1 and v.number not in kept}

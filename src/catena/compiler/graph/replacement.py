@@ -22,7 +22,7 @@ import numpy as np
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
-from catena.compiler.graph.forms import FORMS, NOTHING, Constant, Input, Map, Output
+from catena.compiler.graph.forms import NOTHING, Constant, Input, Map, Output
 from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.intervals import MOST_ELEMENTS, Interval, bounds_of, interval, limits, of_operation, span
 
@@ -36,13 +36,13 @@ def replace(region: Region) -> Region:
     pending = [region]
     while pending:
         each = pending.pop()
-        loops = [v for v in each.live() if v.form in ("scan", "while")]
+        loops = [v for v in each.control() if v.form in ("scan", "while")]
         made: dict[int, list[Value]] = {}
         for node in loops:
             made[node.number] = _Loop(node).replace()
         if any(made.values()):
             insert(each, made)
-        pending += [inner for v in each.live() if FORMS[v.form].control for inner in v.params.regions]
+        pending += [inner for v in each.control() for inner in v.params.regions]
     return region
 
 

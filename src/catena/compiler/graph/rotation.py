@@ -21,10 +21,10 @@ def rotate(region: Region) -> Region:
     pending = [region]
     while pending:
         each = pending.pop()
-        made = {v.number: _rotated(v) for v in each.live() if v.form == "while" and _folds(v.params.cond)}
+        made = {v.number: _rotated(v) for v in each.control() if v.form == "while" and _folds(v.params.cond)}
         if made:
             insert(each, made)
-        pending += [inner for v in each.live() if FORMS[v.form].control for inner in v.params.regions]
+        pending += [inner for v in each.control() for inner in v.params.regions]
     return region
 
 

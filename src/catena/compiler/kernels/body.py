@@ -11,6 +11,7 @@ Complex values are pairs of statements; `complex_math` expands their operations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -232,13 +233,16 @@ class Number(float):
     """A float constant that equals only itself bit for bit."""
 
     def __eq__(self, other):
-        return isinstance(other, Number) and self.hex() == other.hex() or (self != self and other != other)
+        if not isinstance(other, Number):
+            return False
+        same = float.__eq__(self, other) and math.copysign(1, self) == math.copysign(1, other)
+        return same or (math.isnan(self) and math.isnan(other))
 
     def __ne__(self, other):
         return float.__ne__(self, other)
 
     def __hash__(self):
-        return hash(self.hex())
+        return 0 if math.isnan(self) else float.__hash__(self)
 
 
 def _split(a: Affine, n: int, body: Body) -> tuple[Affine, Affine]:

@@ -8,6 +8,7 @@ lanes. `verify` checks the result, `show` prints it.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -104,6 +105,8 @@ class Nest:
     @property
     def trips(self) -> int:
         """How often the body runs; runs are taken to share their dimension out."""
+        if self.run is None:
+            return math.prod(self.extents)
         return math.prod(n for d, n in enumerate(self.extents) if not self.hangs_on(d))
 
     def step(self, d: int) -> int:
@@ -399,6 +402,7 @@ def _forget(nest: Nest, gone: set[int]) -> None:
     nest.folds = [f._replace(dests=tuple((b, t, clean(o)) for b, t, o in f.dests)) for f in nest.folds]
 
 
+@functools.cache
 def register_bytes(type_: str) -> int:
     """Bytes of one lane in a register: narrow floats are computed in 32 bits, booleans are masks."""
     if type_ == "bool":
@@ -445,7 +449,7 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
         candidates = kept[-1:] + inner[-1:]
     else:
         candidates = kept + inner[-1:]
-    best, best_score = None, -1
+    best, best_score, shuffled = None, -1, most_stride(width * _widest(nest))
     offsets = [(s.attr[2], 1) for s in nest.stmts if s.op in LOADS] + [(s.offset, 2) for s in nest.stores]
     written = 2 if any(f.running for f in nest.folds) else 2 / max(len(nest.folds), 1)  # after the loops, not in them
     offsets += [(d[2], written) for f in nest.folds for d in f.dests]
@@ -454,7 +458,7 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
             continue
         score = min(nest.extents[d], width) / width
         for a, weight in offsets:
-            score += weight * _fit(a, d, nest, most_stride(width * _widest(nest)))
+            score += weight * _fit(a, d, nest, shuffled)
         if d in nest.reduced:
             places = any(f.kind.startswith("arg") for f in nest.folds)  # of which lanes are dear to compare in the end
             score += -1.0 if places and nest.extents[d] <= 2 * width else 0.5

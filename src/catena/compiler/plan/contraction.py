@@ -160,6 +160,7 @@ def _tiled_last(contraction: Contraction, width: int, machine: Machine) -> tuple
     return (*(x for x in contraction.rows if x is not last), *([last] if good else []))
 
 
+@functools.lru_cache(maxsize=1024)
 def _tile(rows: int, columns: int, width: int, machine: Machine) -> tuple[int, int, float]:
     """The rows and columns of a tile by which all rows and columns take least time, and that time."""
     best, least, limits = (1, width), math.inf, machine.products

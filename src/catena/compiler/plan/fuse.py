@@ -116,7 +116,7 @@ class _Fuser:
     def __init__(self, region: Region):
         self.region = region
         self.live = region.live()
-        self.users = region.users()
+        self.users = region.users(self.live)
         self.tests = _tests(self.live, self.users) if any(map(_is_checked, self.live)) else set()
         self.needed = _needed(region, self.live)
         self.stored: dict[int, str] = {}  # and why
