@@ -267,6 +267,48 @@ def test_products_of_other_sizes_compile_nothing_again(case, compiled):
     assert [defined(plan) for plan in others] == [0, 0]
 
 
+TURNED = {
+    "transposition": (lambda x: x.T + 1, lambda n: (values((n, n + 16)),)),
+    "transposition of a batch": (lambda x: x.swapaxes(1, 2) * 2, lambda n: (values((5, n, n + 16)),)),
+    "product with a vector": (lambda x, y: x @ y, lambda n: (values((200, n)), values(n))),
+}
+
+
+@pytest.mark.parametrize("case", TURNED)
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_rows_done_at_once_lie_at_any_distance(case, compiled):
+    f, make = TURNED[case]
+    step = jax.jit(f)
+    for n in (301, 411, 523):
+        args = make(n)
+        np.testing.assert_allclose(np.asarray(step(*args)), f(*map(np.asarray, args)), rtol=1e-4, atol=1e-3)
+    first, *others = compiled
+    assert defined(first) > 0
+    assert [defined(plan) for plan in others] == [0, 0]
+
+
+SORTS = {
+    "keys": (jnp.sort, lambda n: (values(n),)),
+    "rows": (lambda x: jnp.sort(x, axis=-1), lambda n: (values((40, n)),)),
+    "places": (jnp.argsort, lambda n: (values(n),)),
+    "several keys": (lambda x, y: jnp.lexsort((x, y)), lambda n: (values(n), jnp.round(values(n)))),
+    "the greatest": (lambda x: jax.lax.top_k(x, 10)[1], lambda n: (values(20 * n),)),
+    "long": (lambda x: (jnp.sort(x), jnp.argsort(x)), lambda n: (values(300 * n),)),
+}
+
+
+@pytest.mark.parametrize("case", SORTS)
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_sorts_of_other_lengths_compile_nothing_again(case, compiled):
+    f, make = SORTS[case]
+    step = jax.jit(f)
+    for n in (301, 411, 501):  # whose places take nine bits
+        step(*make(n))
+    first, *others = compiled
+    assert defined(first) > 0
+    assert [defined(plan) for plan in others] == [0, 0]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_a_row_of_a_product_does_not_hang_on_its_tile(dtype):
     with jax.enable_x64(True):

@@ -15,6 +15,8 @@ from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import LOADS
 from catena.compiler.kernels.places import shares_place
 
+GROUP = 4  # rows whose addresses are counted from one
+
 
 class Copy:
     """The state of one unrolled copy of the body: statement results and advanced pointers."""
@@ -74,7 +76,7 @@ class BodyWriter:
                 base, at = first.pointers[key]
                 same.pointers[key] = base, at + c.pointers[key][1] - const
             moved.append(same)
-        return moved
+        return apart(self, moved)
 
     # ---- statements ----------------------------------------------------------------------------------------
 
@@ -240,7 +242,7 @@ class BodyWriter:
         t, width = TYPES[s.attr[1]], self.width
         stride, v = self.layout.coefficient(i, self.nest.vector), vector(t.memory, self.width)
         base, const = copies[0].pointers[i]
-        places = [self.e.element(base, t.memory, const + k * stride) for k in range(width)]
+        places = _in_steps(self.e, base, t.memory, const, stride, width)
         for place in places:
             self.check("load", s.attr[0], place, t, width)
         rows = [self.e.op(f"load {v}, ptr {place}, align {t.bytes}") for place in places]
@@ -326,6 +328,38 @@ class BodyWriter:
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, condition, c, mask, t, width, stride)
         streams.store(self.e, past_caches, t, x, pointer, width, stride or 1, mask)
+
+
+def apart(body: BodyWriter, copies: list[Copy]) -> list[Copy]:
+    """Copies that are at equal distances, with addresses whose text does not tell these, where they are rows of a
+    square or share what they fold. Updates are a sixth slower so.
+    """
+    e, together, stepped = body.e, body.nest.together, {}
+    wanted = len(copies) > 1 and together is not None and together.what in ("squares", "share")
+    for key, _, memory, _ in body.layout.accesses if wanted else ():
+        base, first = copies[0].pointers[key]
+        by = copies[1].pointers[key][1] - first
+        if e.size(by) == by:
+            continue
+        if (base, memory, first, by) not in stepped:
+            stepped[base, memory, first, by] = _in_steps(e, base, memory, first, by, len(copies))
+        for c, place in zip(copies, stepped[base, memory, first, by]):
+            c.pointers[key] = place, 0
+    return copies
+
+
+def _in_steps(e: Emitter, base: str, memory: str, first: int, by: int, count: int) -> list[str]:
+    """The addresses of elements at equal distances. Where the text does not tell these, they are counted from every
+    fourth place: distances from the first would each take a register, and steps from one to the next wait for the one
+    before.
+    """
+    if e.size(by) == by:
+        return [e.element(base, memory, first + k * by) for k in range(count)]
+    places = [e.element(base, memory, first)]
+    for k in range(1, count):
+        start = (k - 1) // GROUP * GROUP
+        places.append(e.element(places[start], memory, e.size((k - start) * by)))
+    return places
 
 
 def _first_copy(body: BodyWriter) -> Copy:

@@ -59,9 +59,9 @@ class Emitter:
         self.slots.append(f"  {name} = alloca {type_}" + (f", align {align}" if align else ""))
         return name
 
-    def size(self, n):
+    def size(self, n, type_: str = "i64"):
         """A number that hangs on extents, as text: its name, where the text does not tell it."""
-        return n if self.sizes is None or not isinstance(n, int) or not is_size(n) else self.sizes.named("i64", n)
+        return n if self.sizes is None or not isinstance(n, int) or not is_size(n) else self.sizes.named(type_, n)
 
     # ---- loops ---------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from catena.compiler.emit import cascades, extremes, folds, pauses, seams
-from catena.compiler.emit.body_text import BodyWriter, Copy
+from catena.compiler.emit.body_text import BodyWriter, Copy, apart
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
@@ -127,8 +127,8 @@ class NestWriter:
             self._level(level + 1, self.body.short.copies)
             self.body.short = None
             return
-        apart = self.nest.together is not None and self.nest.together.what == "apart"
-        if not (self.in_place and not apart or self.small):
+        waits = self.nest.together is not None and self.nest.together.what == "apart"
+        if not (self.in_place and not waits or self.small):
             if d == self.nest.tile and self.body.width == self.nest.width:
                 self._loop_together(level, d, 0, self.nest.extents[d], self.body.width, copies[0])
                 return
@@ -194,7 +194,8 @@ class NestWriter:
                 }
                 lines.append(line)
             self.body.together = d
-            self._level(level + 1, lines)
+            inside = self.nest.vector in self.nest.order[level + 1 :]  # the loop over lanes moves them first
+            self._level(level + 1, lines if inside else apart(self.body, lines))
             self.body.together = None
 
     def _not_beyond(self, i: str, stop, size: int) -> str:

@@ -15,6 +15,7 @@ from catena.compiler.emit.tasks import in_tasks
 from catena.compiler.plan.sorting import Keys
 
 WORK_OF_KEY = 64  # units of work (see `parallel.work`) for each key that is sorted
+TOLD = 64  # keys of a row below which the text tells how many: LLVM leaves loops out there
 
 
 class Rows(Keys):
@@ -27,6 +28,10 @@ class Rows(Keys):
     def asks(self, w) -> bool:
         """Whether sorting a row takes one thread so long that a signal should end it in between."""
         return not self.quick and WORK_OF_KEY * self.n >= w.machine.sharing.group
+
+    def size(self, e: Emitter, n: int, type_: str = "i64") -> int | str:
+        """A number that hangs on the length of the rows, as text."""
+        return n if self.n < TOLD else e.size(n, type_)
 
     @property
     def types(self) -> list[str]:
@@ -55,7 +60,7 @@ class Rows(Keys):
             few = quicksort.network_symbol(bits, paired, quicksort.registers(bits, self.n))
             return e.do(f"call void @{few}({_pointers(rows)}, i64 {n})")
         name = quicksort.symbol(bits, paired, quicksort.REGISTERS[bits, paired])
-        depth = 2 * self.n.bit_length()
+        depth = self.size(e, 2 * self.n.bit_length())
         return e.do(f"call void @{name}({_pointers([*rows, *spares])}, i64 {n}, i64 {low}, i64 {high}, i64 {depth})")
 
 
@@ -70,13 +75,12 @@ def sort_long(w, r: Rows, rows: list[str], spares: list[str], tables: list[str],
     """Sorts a long row on several threads as far as the ranks from `low` to `high` ask for it; for
     the `tables` see `Keys.tables`.
     """
-    chunk, buckets = r.chunk, r.buckets
-    chunks, count = -(-r.n // chunk), len(rows)
+    buckets, chunks, count = r.buckets, -(-r.n // r.chunk), len(rows)
     own, other, (bounds, targets, starts) = tables[:count], tables[count : 2 * count], tables[2 * count :]
     _take_sample(w, r, rows, own, other, buckets)
 
     def split(e, p):
-        _split_chunk(e, r, p[:count], p[count : 2 * count], p[-2], p[-1], chunk, buckets)
+        _split_chunk(e, r, p[:count], p[count : 2 * count], p[-2], p[-1], buckets)
 
     def gather(e, p):
         _copy_pieces(e, r, p[:count], p[count : 2 * count], p[-2], p[-1], buckets)
@@ -86,7 +90,7 @@ def sort_long(w, r: Rows, rows: list[str], spares: list[str], tables: list[str],
 
     units = WORK_OF_KEY * r.n
     in_tasks(w, [*rows, *spares, own[0], bounds], chunks, split, units)
-    _place_pieces(w.e, bounds, targets, starts, chunks, buckets)
+    _place_pieces(w.e, bounds, targets, starts, w.number(chunks), buckets)
     in_tasks(w, [*rows, *spares, bounds, targets], chunks, gather, units)
     in_tasks(w, [*rows, *spares, starts], buckets, finish, units)
 
@@ -95,17 +99,18 @@ def _take_sample(w, r: Rows, rows: list[str], own: list[str], other: list[str], 
     """Some keys at equal distances, in order."""
     e, size = w.e, r.limits.samples * buckets
     i, opened = e.begin_loop(0, size)
-    at = e.op(f"mul i64 {i}, {r.n // size}")
+    at = e.op(f"mul i64 {i}, {w.number(r.n // size)}")
     for t, source, to in zip(r.types, r.at(e, rows, at), r.at(e, own, i)):
         e.do(f"store {t} {e.op(f'load {t}, ptr {source}')}, ptr {to}")
     e.end_loop(opened)
     r.sort(w, e, own, other, size, 0, size)
 
 
-def _split_chunk(e: Emitter, r: Rows, rows, spares, sample: str, bounds: str, chunk: int, buckets: int) -> None:
+def _split_chunk(e: Emitter, r: Rows, rows, spares, sample: str, bounds: str, buckets: int) -> None:
     """Splits chunk `%k` at every splitter, the middle one first; `bounds` says where the pieces begin."""
+    chunk = e.size(r.chunk)
     start = e.op(f"mul i64 %k, {chunk}")
-    stop = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {start}, {chunk}')}, i64 {r.n})")
+    stop = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {start}, {chunk}')}, i64 {e.size(r.n)})")
     own = e.element(bounds, "i64", e.op(f"mul i64 %k, {buckets + 1}"))
     e.do(f"store i64 {start}, ptr {own}")
     e.do(f"store i64 {stop}, ptr {e.element(own, 'i64', buckets)}")
@@ -125,7 +130,7 @@ def _split_chunk(e: Emitter, r: Rows, rows, spares, sample: str, bounds: str, ch
         step //= 2
 
 
-def _place_pieces(e: Emitter, bounds: str, targets: str, starts: str, chunks: int, buckets: int) -> None:
+def _place_pieces(e: Emitter, bounds: str, targets: str, starts: str, chunks: str, buckets: int) -> None:
     """Where each piece goes: bucket after bucket, and in each the chunks in their order."""
     total = e.slot("i64")
     e.do(f"store i64 0, ptr {total}")
@@ -158,6 +163,7 @@ def _copy_pieces(e: Emitter, r: Rows, rows, spares, bounds: str, targets: str, b
 def _sort_bucket(w, e: Emitter, r: Rows, rows, spares, starts: str, low: int, high: int) -> None:
     """Sorts bucket `%k` and copies it back, if it holds ranks that are asked for."""
     start, stop = (e.op(f"load i64, ptr {e.element(starts, 'i64', k)}") for k in ("%k", e.op("add i64 %k, 1")))
+    low, high = e.size(low), e.size(high)
     wanted = [e.op(f"icmp slt i64 {a}, {b}") for a, b in ((start, stop), (low, stop), (start, high))]
     go, done = e.label(), e.label()
     e.branch(e.op(f"and i1 {wanted[0]}, {e.op(f'and i1 {wanted[1]}, {wanted[2]}')}"), go, done)

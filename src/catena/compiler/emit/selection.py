@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from catena.compiler.emit import parallel, sorting
+from catena.compiler.emit import sorting
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.tasks import balanced, in_tasks
 from catena.compiler.plan.program import Select
-from catena.compiler.plan.sorting import BLOCK, FEW
+from catena.compiler.plan.sorting import BLOCK, FEW, Selection
 
 WORK = 4  # units of work (see `plan.sharing.work`) for each key
 
@@ -144,46 +145,46 @@ def select(w, step: Select) -> None:
     w.helpers[symbol(p.bits, p.few)] = ("selection", p.bits, p.few)
     for sort in {_sort(p.bits, p.few), _sort(p.bits, False)}:
         w.helpers[sorting.symbol(*sort)] = ("sorting", *sort)
-    text = _task(p.n, p.k, p.bits, p.few, p.rows, p.parts, p.room, p.tasks)
     pointers = [w.pointer(step.source), *columns, *results]
-    parallel.through_pool(w, text, pointers, p.tasks, units=WORK * p.rows * p.n)
+    in_tasks(w, pointers, p.tasks, lambda e, own: _task(e, p, own), WORK * p.rows * p.n)
     if p.parts > 1:
-        _join(w.e, p.bits, p.rows, p.parts, p.k, [*results, columns[1], columns[3]], index)
+        _join(w, p, [*results, columns[1], columns[3]], index)
 
 
-def _task(n: int, k: int, bits: int, few: bool, rows: int, parts: int, room: int, tasks: int) -> str:
-    """The text of a function `(ptr %args, i64 %k)`: task %k selects from its share of all parts of rows."""
-    e, t, pieces, part = Emitter(), f"i{bits}", rows * parts, n // parts
-    keys, *scratch, best, places = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', j)}") for j in range(7)]
-    own = [e.element(p, m, e.op(f"mul i64 %k, {room}")) for p, m in zip(scratch, (t, t, "i32", "i32"))]
-    low, high = (e.op(f"udiv i64 {e.op(f'mul i64 {x}, {pieces}')}, {tasks}") for x in ("%k", e.op("add i64 %k, 1")))
-    piece, opened = e.begin_loop(low, high)
-    row, at = (e.op(f"{division} i64 {piece}, {parts}") for division in ("udiv", "urem"))
+def _task(e: Emitter, p: Selection, pointers: list[str]) -> None:
+    """Selects from the share of task %k of all parts of rows."""
+    t, part, n, k, room = f"i{p.bits}", e.size(p.n // p.parts), e.size(p.n), e.size(p.k), e.size(p.room)
+    keys, *scratch, best, places = pointers
+    own = [e.element(a, m, e.op(f"mul i64 %k, {room}")) for a, m in zip(scratch, (t, t, "i32", "i32"))]
+    piece, opened = e.begin_loop(*balanced(e, "0", e.size(p.rows * p.parts), p.tasks))
+    row, at = (e.op(f"{division} i64 {piece}, {p.parts}") for division in ("udiv", "urem"))
     first = e.op(f"mul i64 {at}, {part}")
-    is_last = e.op(f"icmp eq i64 {at}, {parts - 1}")
-    count = e.op(f"select i1 {is_last}, i64 {n - (parts - 1) * part}, i64 {part}")
+    is_last = e.op(f"icmp eq i64 {at}, {p.parts - 1}")
+    last = e.size(p.n - (p.parts - 1) * (p.n // p.parts))
+    count = e.op(f"select i1 {is_last}, i64 {last}, i64 {part}")
     start = e.element(keys, t, e.op(f"add i64 {first}, {e.op(f'mul i64 {row}, {n}')}"))
-    buffers = ", ".join(f"ptr {p}" for p in own)
-    e.do(f"call void @{symbol(bits, few)}(ptr {start}, i64 {first}, i64 {count}, i64 {k}, i64 {room}, {buffers})")
+    buffers = ", ".join(f"ptr {a}" for a in own)
+    e.do(f"call void @{symbol(p.bits, p.few)}(ptr {start}, i64 {first}, i64 {count}, i64 {k}, i64 {room}, {buffers})")
     target = e.op(f"mul i64 {piece}, {k}")
-    if parts > 1:
-        _copy(e, e.element(best, t, target), own[0], k * bits // 8)
-    _copy(e, e.element(places, "i32", target), own[2], 4 * k)
+    if p.parts > 1:
+        _copy(e, e.element(best, t, target), own[0], e.size(p.k * p.bits // 8))
+    _copy(e, e.element(places, "i32", target), own[2], e.size(4 * p.k))
     e.end_loop(opened)
-    return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
-def _join(e, bits: int, rows: int, parts: int, k: int, arrays: list[str], index: str) -> None:
+def _join(w, p: Selection, arrays: list[str], index: str) -> None:
     """The first k of the least keys of each row's parts; earlier parts come first, so equal keys stay in order."""
-    best, places, spare, spare_places = arrays
-    row, opened = e.begin_loop(0, rows)
-    base = e.op(f"mul i64 {row}, {parts * k}")
-    best, places = e.element(best, f"i{bits}", base), e.element(places, "i32", base)
-    order = ", ".join(f"ptr {p}" for p in (best, spare, places, spare_places))
-    e.do(f"call void @{sorting.symbol(bits, True)}({order}, i64 {parts * k})")
-    _copy(e, e.element(index, "i32", e.op(f"mul i64 {row}, {k}")), places, 4 * k)
+    e, (best, places, spare, spare_places) = w.e, arrays
+    row, opened = e.begin_loop(0, w.number(p.rows))
+    of_parts = w.number(p.parts * p.k)
+    base = e.op(f"mul i64 {row}, {of_parts}")
+    best, places = e.element(best, f"i{p.bits}", base), e.element(places, "i32", base)
+    order = ", ".join(f"ptr {a}" for a in (best, spare, places, spare_places))
+    e.do(f"call void @{sorting.symbol(p.bits, True)}({order}, i64 {of_parts})")
+    to = e.element(index, "i32", e.op(f"mul i64 {row}, {w.number(p.k)}"))
+    _copy(e, to, places, w.number(4 * p.k))
     e.end_loop(opened)
 
 
-def _copy(e, dest: str, source: str, size: int) -> None:
+def _copy(e, dest: str, source: str, size: int | str) -> None:
     e.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {dest}, ptr {source}, i64 {size}, i1 false)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from catena.compiler.emit.emitter import Emitter
@@ -31,19 +33,19 @@ def sort(w, step: Sort) -> None:
 
 
 def _each_long_row(w, r: Rows, rows: int, pointers: list[str], body) -> None:
-    row, opened = w.e.begin_loop(0, rows)
-    body(r.at(w.e, pointers, w.e.op(f"mul i64 {row}, {r.n}")))
+    row, opened = w.e.begin_loop(0, w.number(rows))
+    body(r.at(w.e, pointers, w.e.op(f"mul i64 {row}, {w.number(r.n)}")))
     w.e.end_loop(opened)
 
 
 def _sort_row(w, e: Emitter, r: Rows, pointers: list[str], row: str) -> None:
     keys, spare = _part(e, r, pointers[0], row), _part(e, r, pointers[1], "%k")
-    r.sort(w, e, [keys], [spare], r.n, 0, r.n)
+    r.sort(w, e, [keys], [spare], r.size(e, r.n), 0, r.size(e, r.n))
 
 
 def _part(e: Emitter, r: Rows, pointer: str, number: str, t: str | None = None) -> str:
     """Where the row, or a task's part of a spare one, begins."""
-    return e.element(pointer, t or r.types[0], e.op(f"mul i64 {number}, {r.n}"))
+    return e.element(pointer, t or r.types[0], e.op(f"mul i64 {number}, {r.size(e, r.n)}"))
 
 
 # ---- keys of given ranks -----------------------------------------------------------------------------------
@@ -56,8 +58,10 @@ def ranks(w, step: Ranks) -> None:
 
     def body(e, p, row):
         own, spare = (_part(e, r, q, "%k") for q in p[3:])
-        r.copy(e, [own], [_part(e, r, p[0], row)], r.n)
-        wanted, result = (e.element(q, t, e.op(f"mul i64 {row}, {each}")) for q, t in zip(p[1:], ("i32", r.types[0])))
+        r.copy(e, [own], [_part(e, r, p[0], row)], r.size(e, r.n))
+        wanted, result = (
+            e.element(q, t, e.op(f"mul i64 {row}, {e.size(each)}")) for q, t in zip(p[1:], ("i32", r.types[0]))
+        )
         _select_ranks(w, e, r, own, spare, wanted, result, each)
 
     over_rows(w, pointers, step.rows, r.n, body, WORK_OF_KEY * step.rows * r.n, r.asks(w))
@@ -67,8 +71,8 @@ def _select_ranks(w, e: Emitter, r: Rows, own: str, spare: str, wanted: str, res
     done = e.slot("i64")  # a rank that is in its place, as is the next one
     e.do(f"store i64 -2, ptr {done}")
     if not r.quick:
-        r.sort(w, e, [own], [spare], r.n, 0, r.n)
-    j, opened = e.begin_loop(0, each)
+        r.sort(w, e, [own], [spare], r.size(e, r.n), 0, r.size(e, r.n))
+    j, opened = e.begin_loop(0, e.size(each))
     rank = e.op(f"sext i32 {_load(e, 'i32', wanted, j, 1)} to i64")
     if r.quick:
         past = e.op(f"sub i64 {rank}, {e.op(f'load i64, ptr {done}')}")
@@ -76,7 +80,7 @@ def _select_ranks(w, e: Emitter, r: Rows, own: str, spare: str, wanted: str, res
         e.branch(e.op(f"icmp ult i64 {past}, 2"), there, select)
         e.start(select)
         e.do(f"store i64 {rank}, ptr {done}")
-        r.sort(w, e, [own], [spare], r.n, rank, e.op(f"add i64 {rank}, 2"))
+        r.sort(w, e, [own], [spare], r.size(e, r.n), rank, e.op(f"add i64 {rank}, 2"))
         e.jump(there)
         e.start(there)
     t = r.types[0]
@@ -94,12 +98,13 @@ def order(w, step: Order) -> None:
     pointers = [w.pointer(b) for b in (*step.sources, step.out, *step.columns)]
 
     def short(e: Emitter, p: list[str], row: str) -> None:
-        _short_order(w, e, orders, _pointers_of_row(e, orders, p, row, "%k"))
+        told = functools.partial(orders[0].plan.size, e)
+        _short_order(w, e, orders, _pointers_of_row(e, orders, p, row, "%k", told))
 
     if step.tables:
         tables = [[w.pointer(b) for b in each] for each in step.tables]
-        row, opened = w.e.begin_loop(0, step.rows)
-        _long_order(w, orders, tables, _pointers_of_row(w.e, orders, pointers, row, "0"))
+        row, opened = w.e.begin_loop(0, w.number(step.rows))
+        _long_order(w, orders, tables, _pointers_of_row(w.e, orders, pointers, row, "0", w.number))
         w.e.end_loop(opened)
     else:
         asks = any(o.plan.asks(w) for o in orders)
@@ -118,7 +123,8 @@ class _Order:
 
     def fill(self, e: Emitter, source: str, order: str | None, columns: list[str], low, high) -> None:
         """Keys, in the order found so far, and their positions, as they are sorted."""
-        key, wide, shift = f"i{self.bits}", self.plan.types[0], position_bits(self.plan.n)
+        key, wide = f"i{self.bits}", self.plan.types[0]
+        shift = self.plan.size(e, position_bits(self.plan.n), wide)
 
         def body(i, width):
             x = _load(e, key, source, i, width) if order is None else _look_up(e, key, source, order, i, width)
@@ -135,7 +141,8 @@ class _Order:
 
     def extract(self, e: Emitter, columns: list[str], order: str | None, out: str, low, high) -> None:
         """The order by this key and those before it."""
-        wide, mask = self.plan.types[0], (1 << position_bits(self.plan.n)) - 1
+        wide = self.plan.types[0]
+        mask = self.plan.size(e, (1 << position_bits(self.plan.n)) - 1, wide)
 
         def body(i, width):
             if self.plan.paired:
@@ -163,13 +170,15 @@ class _RowPointers:
         return tuple([self.keys[j], *self.places[j : j + r.paired]] for j in (0, 1))
 
 
-def _pointers_of_row(e: Emitter, orders: list[_Order], pointers: list[str], row: str, task: str) -> _RowPointers:
-    """Where everything of a row begins; scratch memory is the task's."""
-    n, count = orders[0].plan.n, len(orders)
+def _pointers_of_row(
+    e: Emitter, orders: list[_Order], pointers: list[str], row: str, task: str, told: Callable[[int], int | str]
+) -> _RowPointers:
+    """Where everything of a row begins; scratch memory is the task's. `told` names sizes."""
+    n, count = told(orders[0].plan.n), len(orders)
     start, own = e.op(f"mul i64 {row}, {n}"), e.op(f"mul i64 {task}, {n}")
     wide = f"i{8 * max(o.plan.sizes[0] for o in orders)}"
     sources = [e.element(p, f"i{o.bits}", start) for p, o in zip(pointers, orders)]
-    index = e.element(pointers[count], "i32", e.op(f"mul i64 {row}, {orders[0].k}"))
+    index = e.element(pointers[count], "i32", e.op(f"mul i64 {row}, {told(orders[0].k)}"))
     keys = [e.element(p, wide, own) for p in pointers[count + 1 : count + 3]]
     rest = [e.element(p, "i32", own) for p in pointers[count + 3 :]]
     between = 2 if count > 1 else 0
@@ -191,8 +200,9 @@ def _passes(orders: list[_Order], p: _RowPointers):
 def _short_order(w, e: Emitter, orders: list[_Order], p: _RowPointers) -> None:
     for o, source, before, after, size in _passes(orders, p):
         own, spare = p.columns(o.plan)
-        o.fill(e, source, before, own, 0, o.plan.n)
-        o.plan.sort(w, e, own, spare, o.plan.n, 0, size)
+        n, size = o.plan.size(e, o.plan.n), o.plan.size(e, size)
+        o.fill(e, source, before, own, 0, n)
+        o.plan.sort(w, e, own, spare, n, 0, size)
         o.extract(e, own, before, after, 0, size)
 
 
@@ -215,7 +225,7 @@ def _in_chunks(w, function, first, second, third, n: int) -> None:
         left = iter(own)
         mine = [[None if p is None else next(left) for p in group] for group in groups]
         low = e.op(f"mul i64 %k, {FILL}")
-        high = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {low}, {FILL}')}, i64 {n})")
+        high = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {low}, {FILL}')}, i64 {e.size(n)})")
         function(e, *(m if isinstance(x, list) else m[0] for m, x in zip(mine, (first, second, third))), low, high)
 
     in_tasks(w, passed, -(-n // FILL), body, WORK_OF_ELEMENT * n)

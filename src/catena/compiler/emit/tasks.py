@@ -1,6 +1,7 @@
 """Tasks: rows that are shared out among threads, each task with scratch memory of its own.
 
-How many there are depends on sizes alone, never on the number of threads.
+How many there are depends on sizes alone, never on the number of threads. Their text does not tell sizes (see
+`emit.sizes`), so that rows of any number share it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable
 
 from catena.compiler.emit import interrupts, parallel
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.sizes import Sizes
 
 
 def in_tasks(
@@ -17,11 +19,15 @@ def in_tasks(
     """Runs what `body` writes, given the pointers, for each task `%k` through the pool; for `units`
     and `ask` see there.
     """
-    e = Emitter()
-    own = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', j)}") for j in range(len(pointers))]
+    e, table = Emitter(), []
+    own = [parallel.load_pointer(e, j) for j in range(len(pointers))]
+    numbers = parallel.load_pointer(e, len(pointers))
+    first, e.lines = e.lines, []  # before the slots: sizes are read there
+    e.sizes = Sizes(e.slots, numbers, lambda n: table.append(n) or len(table) - 1)
     body(e, own)
-    text = "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
-    parallel.through_pool(w, text, pointers, tasks, units=units, ask=ask)
+    first = first if table else first[:-2]  # nothing is read where there are no numbers
+    text = "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *first, *e.slots, *e.lines, "  ret void", "}"])
+    parallel.through_pool(w, text, pointers, tasks, table, units, ask)
 
 
 def over_rows(
@@ -43,7 +49,7 @@ def over_rows(
     groups = min(units // w.machine.sharing.group, rows // tasks)
 
     def share(e: Emitter, own: list[str]) -> None:
-        start, count = part_of_group(e, own[-1]) if groups > 1 else ("0", str(rows))
+        start, count = part_of_group(e, own[-1]) if groups > 1 else ("0", e.size(rows))
         first, stop = balanced(e, start, count, tasks)
         e.ask = own[len(pointers)] if asks else None
         row, opened = e.begin_loop(first, stop)
@@ -63,7 +69,8 @@ def in_groups(w, count: int, groups: int, run: Callable[[str], None], units: int
     e, part = w.e, w.e.slot("[2 x i64]", 8)
     w.loops_here += 1
     g, opened = e.begin_loop(0, groups)
-    first, stop = (e.op(f"udiv i64 {e.op(f'mul i64 {x}, {count}')}, {groups}") for x in (g, e.op(f"add i64 {g}, 1")))
+    whole = w.number(count)
+    first, stop = (e.op(f"udiv i64 {e.op(f'mul i64 {x}, {whole}')}, {groups}") for x in (g, e.op(f"add i64 {g}, 1")))
     e.do(f"store i64 {first}, ptr {part}")
     e.do(f"store i64 {e.op(f'sub i64 {stop}, {first}')}, ptr {e.element(part, 'i64', 1)}")
     run(part)
@@ -76,7 +83,7 @@ def part_of_group(e: Emitter, part: str) -> tuple[str, str]:
     return e.op(f"load i64, ptr {part}"), e.op(f"load i64, ptr {e.element(part, 'i64', 1)}")
 
 
-def balanced(e: Emitter, start: str, count: str, tasks: int) -> tuple[str, str]:
+def balanced(e: Emitter, start: str, count: str | int, tasks: int) -> tuple[str, str]:
     """The range of task `%k` among `count` items from `start` on, of which there are at least as many as tasks."""
-    shares = (e.op(f"udiv i64 {e.op(f'mul i64 {x}, {count}')}, {tasks}") for x in ("%k", e.op("add i64 %k, 1")))
+    shares = (e.op(f"udiv i64 {e.op(f'mul i64 {x}, {count}')}, {e.size(tasks)}") for x in ("%k", e.op("add i64 %k, 1")))
     return tuple(shares if start == "0" else (e.op(f"add i64 {start}, {share}") for share in shares))
