@@ -6,6 +6,8 @@ coefficient), ...))` with both lists sorted and without zeros.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 Affine = tuple[int, tuple, tuple]
 
 ZERO: Affine = (0, (), ())
@@ -43,6 +45,22 @@ def add(a: Affine, b: Affine) -> Affine:
     return (a[0] + b[0], _merge(a[1], b[1]), _merge(a[2], b[2]))
 
 
+def combination(terms: Iterable[tuple[Affine, int]]) -> Affine:
+    """The sum of expressions, each times a number."""
+    start, dims, stmts = 0, {}, {}
+    for (constant, of_dims, of_stmts), by in terms:
+        start += by * constant
+        for d, c in of_dims:
+            dims[d] = dims.get(d, 0) + by * c
+        for t, c in of_stmts:
+            stmts[t] = stmts.get(t, 0) + by * c
+    return start, _listed(dims), _listed(stmts)
+
+
+def _listed(found: dict) -> tuple:
+    return tuple(sorted([item for item in found.items() if item[1]]))
+
+
 def _merge(a: tuple, b: tuple) -> tuple:
     if not a:
         return b
@@ -51,7 +69,7 @@ def _merge(a: tuple, b: tuple) -> tuple:
     out = dict(a)
     for key, coef in b:
         out[key] = out.get(key, 0) + coef
-    return tuple(sorted((k, c) for k, c in out.items() if c))
+    return _listed(out)
 
 
 def coefficient(a: Affine, d: int) -> int:

@@ -85,18 +85,27 @@ def too_large(value: Value) -> OutOfMemoryError:
 class Value:
     """One array of the program."""
 
-    __slots__ = ("form", "shape", "dtype", "args", "params", "number", "source", "bounds", "_results", "__weakref__")
+    __slots__ = (
+        "form",
+        "shape",
+        "size",
+        "dtype",
+        "args",
+        "params",
+        "number",
+        "source",
+        "bounds",
+        "_results",
+        "__weakref__",
+    )
 
     def __init__(self, form: str, shape: tuple, dtype: np.dtype, args: tuple, params, number: int, source=None):
         self.form, self.shape, self.dtype = form, shape, dtype
+        self.size = math.prod(shape)  # asked for many times; a shape only ever changes its order
         self.args, self.params, self.number = args, params, number  # of the type that its row in `FORMS` names
         self.source = source  # where in the user's program it was first asked for
         self.bounds: Any = None  # where its integers lie, if that is known: see `intervals`
         self._results: tuple = ()
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
 
     @property
     def ndim(self) -> int:

@@ -169,12 +169,12 @@ class Body:
     def offset(self, shape: tuple, index) -> Affine:
         if isinstance(index, Flat):
             return index.at
-        total, stride = affine.ZERO, 1
+        steps, stride = [], 1
         for n, ix in zip(reversed(shape), reversed(index)):
             if n != 1:
-                total = affine.add(total, affine.scale(ix, stride))
+                steps.append((ix, stride))
             stride *= n
-        return total
+        return affine.combination(steps)
 
     def load(self, v: Value, offset: Affine, mask: int = -1):
         if mask < 0 and not offset[2] and all(self.extents):
