@@ -442,3 +442,16 @@ def test_einsum_asks_a_given_product_for_its_own_dtype():
     jnp.einsum("ij,jk", half, single, preferred_element_type="float16", _dot_general=product)
     assert [str(dtype) for _, dtype in asked] == ["float32", "float32", "float16"]
     assert [precision for precision, _ in asked] == [None, "highest", None]
+
+
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("wrong", [numpy.nan, numpy.inf])
+def test_a_filter_that_is_not_finite_gives_eagerly_what_it_gives_compiled(name, mode, wrong):
+    """Both multiply the zeros around the longer sequence, where NumPy adds the terms that overlap alone."""
+    longer, shorter = Q, numpy.array([1, wrong, 2], numpy.float32)
+    for operands in ((longer, shorter), (shorter, longer)):
+        slide = lambda a, v: getattr(jnp, name)(a, v, mode=mode)  # noqa: E731
+        numpy.testing.assert_array_equal(slide(*operands), catena.jit(slide)(*operands))
+    hole = numpy.where(longer == 4, wrong, longer)
+    numpy.testing.assert_array_equal(slide(hole, X[:3]), getattr(numpy, name)(hole, X[:3], mode=mode))
