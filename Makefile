@@ -188,6 +188,10 @@ misuses: $(VENV)/.has-demo    # 307 recorded misuses replayed: types of errors a
 compare-libraries: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # calls of scipy, nn, image and other libraries beside JAX, and their gradients; ONLY=pattern, PART=k/n select, X64=1 makes them in double precision
 	$(BIN)/python benchmarks/differential_libraries.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)" $(if $(PART),--part $(PART)) $(if $(X64),--x64)
 
+.PHONY: compare-slopes
+compare-slopes: $(VENV)/.has-demo    # derivatives of the same libraries beside finite differences, forward, and backward beside forward; ONLY=pattern selects
+	$(BIN)/python benchmarks/finite_differences.py --only "$(ONLY)"
+
 .PHONY: compare-partition random-partitioned
 compare-partition: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what partitioned programs send between devices, beside JAX's compiled text
 	$(BIN)/python benchmarks/partition.py --jax-python $(JAX_VENV)/bin/python

@@ -67,7 +67,7 @@ GRADIENTS = [(f"jnp.sin({lstm(*size, n=n)}[0])", 1e-3) for size in SIZES for n i
     (f"jnp.sin({lstm(2, True)}[{k}])", 1e-3) for k in (1, 2)
 ]
 EXPLAINED = [
-    (r"initializers\.(glorot|he|kaiming|lecun|xavier)_\w+\(\).*, \((0, 5|4, 0)\)\)", r"returns float32\[[04], [05]\] \[\] \| ZeroDivisionError", "an array without elements needs no scale"),
+    (r"initializers\.(glorot|he|kaiming|lecun|xavier)_\w+\(\).*, \((0, 5|4, 0)\)\)", r"returns float(32|64)\[[04], [05]\] \[\] \| ZeroDivisionError", "an array without elements needs no scale"),
     (r"initializers\..*\(5, 0\)\(", r"^ValueError.* \| IndexError", "an axis that is not there is a ValueError"),
     (r"back\(flat\[None\]\)", r"^ValueError: unravel function given array of shape", "a vector of another shape is refused for every tree"),
     (r"lstm_ref\(.*, zero, ", r"returns", "after no step the state is the first one; JAX takes the last of the padding"),

@@ -122,6 +122,11 @@ EXPLAINED = [
         "returns",
         "3.9 / 1.3 is 3: at a kink, another of the derivatives of both sides",
     ),
+    (
+        r"\(4, 9\), \(0, 1\), s, t, jax.image.ResizeMethod\(5\), False",
+        r"(?s)returns (float32\[4, 9\]) .*\| returns \1",
+        "weights of float32: both are 7e-7 from those of double precision, on either side",
+    ),
     (r"'LINEAR'|None\)|, 3\)", "TypeError.*AssertionError", "what is no method is a TypeError"),
     (r"\(1,\), s, t,", "ValueError.*AssertionError", "arguments that do not fit are a ValueError"),
     (r"\[\[1.0\]\]|None|'a'", "TypeError.*AttributeError", "what is no array is a TypeError"),

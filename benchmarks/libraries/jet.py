@@ -52,6 +52,12 @@ EXPLAINED = [
     (r"jnp\.(sign|floor|ceil|round)\b", " weak", "JAX's zeros are weakly typed"),
     (r"jet\.fact\(", ".*", "factorials are exact"),
     (r"jnp\.clip", r"^returns.*\| TypeError: select", "JAX's rule of clamp refuses bounds that are scalars"),
+    (r"erf_inv", r"(?s)^returns.*\| TypeError: lax.mul", "JAX's rule takes no single precision where x64 is on"),
+    (
+        r"lax\.rem\(x, 0\.3\)",
+        r"^TypeError.*float32, float64",
+        "with x64 on, 0.3 is no float32: refused as outside of jet",
+    ),
     (".*", r"(?s)^returns.*\| KeyError", "JAX has no rule for this operation"),
     (
         r"(\{'p': x|jnp\.split|\(x, jnp.ones).*factorial_scaled=False",

@@ -47,7 +47,11 @@ CASES = (
 )  # fmt: skip
 GRADIENTS = [(f"{P}.odeint({system})", 1e-2) for system in SYSTEMS if "nan" not in system and ", 2" not in system]
 EXPLAINED = [
-    ("abs2\\(2j\\)$", "^returns float32\\[\\] weak", "of a Python number comes a weak array, in JAX a Python float"),
+    (
+        "abs2\\(2j\\)$",
+        "^returns float(32|64)\\[\\] weak",
+        "of a Python number comes a weak array, in JAX a Python float",
+    ),
     ("\\[0.0, 1.0\\]", ".*", "a list of times is a TypeError, as in functions of jnp"),
     ("rtol='a'", ".*", "a tolerance must be a number"),
     ("lambda y, t, n", ".*", "JAX cannot differentiate around integer arguments"),

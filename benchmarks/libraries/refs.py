@@ -132,6 +132,11 @@ EXPLAINED = [
         r"TracerBoolConversionError",
         "JAX raises, depending on what ran before it: alone, it returns the same",
     ),
+    (
+        r"\(0, 0\), 1j\)",
+        r"returns complex64.*(?s:.*)ValueError: Invalid dtype",
+        "a Python number takes the reference's dtype",
+    ),
     (r"r \+ 1", r"TypeError.*AttributeError", "a reference has no operators: an AttributeError is JAX's by accident"),
     (
         r"^jit jax.new_ref\(v, memory_space",

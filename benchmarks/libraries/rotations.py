@@ -210,9 +210,16 @@ EXPLAINED = [
     (r"Rotation\.random\(", "NotImplementedError", "JAX has its name only"),
     (
         r"concatenate\(\[[^\[]*from_quat\(q\)",
-        "",
+        r"(?s)returns .*\| (returns \w+\[\d+\] |\w*Error)",
         "single rotations become a stack; JAX joins their numbers to one row, or fails",
     ),
+    (r"from_euler\('zxz', \[", r"^returns.*\| TypeError: atleast_1d", "lists of angles are taken"),
+    (
+        r"^grad v .*from_rotvec\(v \* 0\)",
+        r"\| returns float64\[3\] \[nan nan nan\]",
+        "at the identity a derivative is finite",
+    ),
+    (r"gmres\(p, b, 1\.0\)", r"^ValueError: gmres: x0.*\| TypeError", "what does not fit is refused by name"),
     (r"identity\(2\)", "AssertionError", "a stack of identities is there"),
     (r"gmres.*b\[:3\]|restart=0", "ValueError", "what does not fit is refused by name"),
     (r"bicgstab.*maxiter=1", "", "one step of an iteration is rounded otherwise"),

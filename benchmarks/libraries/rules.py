@@ -162,7 +162,7 @@ EXPLAINED = [
     (r"__setitem__\(.*\), 3\)\(", r"\| AttributeError", "a number is of its own type, where JAX trips over it"),
     (r"vmap_method='other'", r"^ValueError.*\| NotImplementedError", "refused at once"),
     (r"\(0, 0\)", r"^ValueError.*\| JaxRuntimeError", "refused before it is compiled"),
-    (r"eager .*layout_constraint\(1.0", r"^returns float32\[\] weak \[1\.\] \|", "a number becomes an array"),
-    (r"eager .*checkpoint_name\(1.0", r"^returns float32\[\] weak \[1\.\] \|", "a number becomes an array"),
+    (r"eager .*layout_constraint\(1.0", r"^returns float(32|64)\[\] weak \[1\.\] \|", "a number becomes an array"),
+    (r"eager .*checkpoint_name\(1.0", r"^returns float(32|64)\[\] weak \[1\.\] \|", "a number becomes an array"),
     (r"checkpoint_name\(x, 3\)", r"^TypeError.*\| returns", "a name is a string"),
 ]

@@ -434,7 +434,7 @@ EXPLAINED = [  # but for what `judge.py` explains
         "booleans are taken, as by its neighbours",
     ),
     (r"nan_policy='(omit|raise)'", r"NotImplementedError|ValueError: raise is not", "policies that JAX does not have"),
-    (r"sem\(c", r"complex64", "an error is real"),
+    (r"sem\(c", r"complex(64|128)", "an error is real"),
     (r"sem\(m, \(0, 1\)|(mode|sem|rankdata)\(1.0", r"", "of scalars"),
     (r"multinomial\.\w+\(throws", r"", "JAX adds up all counts of a batch"),
     (

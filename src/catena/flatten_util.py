@@ -24,9 +24,10 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
     Arguments:
       pytree: a tree of arrays and scalars.
     Returns:
-      ``(vector, unravel)``: the vector has the dtype that all leaves promote to; ``unravel`` maps a vector of
-      its length and dtype to a tree like ``pytree``, with the shapes and dtypes of its leaves. Where these are of
-      one dtype, the vector may have another, which its parts keep. Such functions are equal for trees of one type.
+      ``(vector, unravel)``: the vector has the dtype that those of all leaves promote to, float32 where there are
+      none; ``unravel`` maps a vector of its length and dtype to a tree like ``pytree``, with the shapes and dtypes of
+      its leaves. Where these are of one dtype, the vector may have another, which its parts keep. Such functions are
+      equal for trees of one type.
     Raises:
       ValueError: from ``unravel``, for a vector of another shape. TypeError: for one of another dtype, where the
         leaves are not all of one.
@@ -42,7 +43,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
     leaves, tree = tree_flatten(pytree)
     leaves = [leaf_value(x) for x in leaves]
     avals = [get_aval(x) for x in leaves]
-    dtype = dtypes.result_type(*leaves) if leaves else dtypes.canonicalize_dtype(float)
+    dtype = dtypes.result_type(*(a.dtype for a in avals)) if avals else np.dtype("float32")
     same = [x if a.dtype == dtype else convert_element_type(x, dtype) for x, a in zip(leaves, avals, strict=True)]
     parts = [reshape(x, (a.size,)) for x, a in zip(same, avals, strict=True)]
     vector = concatenate(parts, 0) if parts else zeros(0, dtype)

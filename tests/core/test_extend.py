@@ -102,6 +102,38 @@ def test_rules_of_known_primitives_can_be_read():
     assert core.primitives.scan_p.name == "scan" and core.primitives.add_p is jax.lax.add_p
 
 
+def test_rules_of_known_primitives_take_the_parameters_that_equations_show():
+    """Interpreters of users call ``rule(..., **equation.params)``."""
+    (equation,) = jax.make_jaxpr(jnp.tanh)(X).eqns
+    assert "accuracy" in equation.params
+    _, tangent = ad.primitive_jvps[equation.primitive]((X,), (X,), **equation.params)
+    close(tangent, X * (1 - jnp.tanh(X) ** 2))
+    out, dim = batching.primitive_batchers[equation.primitive]((X,), (0,), **equation.params)
+    close(out, jnp.tanh(X))
+    (equation,) = jax.make_jaxpr(lambda x: jax.lax.dot_general(x, x, (((0,), (0,)), ((), ()))))(X).eqns
+    assert "out_sharding" in equation.params
+    linear = ad.UndefinedPrimal(jax.typeof(X))
+    cotangents = ad.primitive_transposes[equation.primitive](jnp.float32(2), linear, X, **equation.params)
+    close(cotangents[0], 2 * X)
+
+
+def test_a_user_s_rule_of_a_known_primitive_is_given_the_parameters_that_equations_show():
+    given, rule = [], ad.primitive_jvps[jax.lax.tanh_p]
+    before = jax.lax.tanh_p.jvp
+
+    def doubled(primals, tangents, *, accuracy):
+        given.append(accuracy)
+        out, tangent = rule(primals, tangents, accuracy=accuracy)
+        return out, 2 * tangent
+
+    ad.primitive_jvps[jax.lax.tanh_p] = doubled
+    try:
+        close(jax.jvp(jnp.tanh, (X,), (X,))[1], 2 * X * (1 - jnp.tanh(X) ** 2))
+    finally:
+        jax.lax.tanh_p.jvp = before
+    assert given == [None]
+
+
 def exactly_not_implemented(message: str, f, *args):
     with pytest.raises(NotImplementedError, match=message) as caught:
         f(*args)

@@ -317,3 +317,17 @@ def test_devices_of_a_mesh_report_by_their_numbers(kind, check_vma):
 def test_examples_of_pmap_report_by_their_numbers_and_stay_on_their_devices():
     error, out = checkify.checkify(jax.pmap(positive))(jnp.array([1.0, -1.0]))
     assert error.get() == f"at mapped index 1: {bad(-1.0)}" and len(out.devices()) == 2
+
+
+@pytest.mark.parametrize("bits", [False, True])
+def test_checks_are_found_with_64_bits_and_without(bits):
+    with jax.enable_x64(bits):
+        f = checkify.checkify(lambda x, i: jnp.log(x)[i] / x[i], errors=checkify.all_checks)
+        for call in (f, jax.jit(f)):
+            assert call(jnp.array([1.0, 2.0]), 1)[0].get() is None
+            assert "nan" in call(jnp.array([1.0, -2.0]), 1)[0].get()
+            assert "out-of-bounds" in call(jnp.array([1.0, 2.0]), 5)[0].get()
+            assert (
+                "division by zero"
+                in checkify.checkify(lambda x: 1 / x, errors=checkify.all_checks)(jnp.array(0.0))[0].get()
+            )

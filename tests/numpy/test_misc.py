@@ -8,6 +8,7 @@ import numpy
 import pytest
 
 import catena
+import catena.flatten_util
 import catena.numpy as jnp
 from catena import lax
 from catena.errors import ConcretizationTypeError
@@ -455,3 +456,22 @@ def test_a_filter_that_is_not_finite_gives_eagerly_what_it_gives_compiled(name, 
         numpy.testing.assert_array_equal(slide(*operands), catena.jit(slide)(*operands))
     hole = numpy.where(longer == 4, wrong, longer)
     numpy.testing.assert_array_equal(slide(hole, X[:3]), getattr(numpy, name)(hole, X[:3], mode=mode))
+
+
+@pytest.mark.parametrize("bits", [False, True])
+def test_booleans_and_integers_take_the_default_dtypes_where_jax_s_do(bits):
+    """Arithmetic counts booleans in 32 bits, sums in the default integer; roots of integers have their bits, what is
+    rounded the default float.
+    """
+    with catena.enable_x64(bits):
+        b = jnp.array([True, False])
+        products = [jnp.square(b), b**2, jnp.power(b, b), b // jnp.array(True), b % jnp.array(True), b << b]
+        products += [*jnp.divmod(b, jnp.array(True)), jnp.fmod(b, jnp.array(True)), jnp.remainder(b, jnp.array(True))]
+        assert {str(x.dtype) for x in products} == {"int32"}
+        assert {str(x.dtype) for x in (jnp.cumsum(b), jnp.cumprod(b), b.sum())} == {"int64" if bits else "int32"}
+        assert jnp.sqrt(jnp.square(b) + 4).dtype == "float32" and catena.nn.squareplus(b).dtype == "float32"
+        wide = "float64" if bits else "float32"
+        assert jnp.rint(b).dtype == jnp.angle(b).dtype == jnp.rint(jnp.int8(1)).dtype == wide
+        leaves = [jnp.zeros(2, jnp.float32), 2.0]
+        assert catena.flatten_util.ravel_pytree(leaves)[0].dtype == wide
+        assert catena.flatten_util.ravel_pytree(())[0].dtype == "float32"

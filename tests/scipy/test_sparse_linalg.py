@@ -87,3 +87,19 @@ def test_bad_input_is_refused(method):
             method(GENERAL, B, restart=0)
         with pytest.raises(ValueError, match="solve_method"):
             method(GENERAL, B, solve_method="other")
+
+
+@pytest.mark.parametrize("method", [cg, bicgstab, gmres])
+@pytest.mark.parametrize("preconditioned", [False, True])
+def test_slopes_of_complex_systems(method, preconditioned):
+    """A Hermitian matrix is not its own transpose."""
+    with jax.enable_x64(True):
+        factor = RNG.normal(size=(4, 4)) + 1j * RNG.normal(size=(4, 4))
+        a = jnp.asarray(factor @ factor.conj().T + 4 * np.eye(4))
+        b = jnp.asarray(RNG.normal(size=4) + 1j * RNG.normal(size=4))
+        options = {"tol": 1e-13, "M": jnp.diag(1 / jnp.diag(a))} if preconditioned else {"tol": 1e-13}
+        total = lambda x: jnp.sum(jnp.real(x * jnp.arange(1, 5)))  # noqa: E731
+        found = jax.grad(lambda a, b: total(method(a, b, **options)[0]), (0, 1))(a, b)
+        wanted = jax.grad(lambda a, b: total(jnp.linalg.solve(a, b)), (0, 1))(a, b)
+        for x, y in zip(found, wanted):
+            np.testing.assert_allclose(x, y, rtol=1e-9)

@@ -220,6 +220,24 @@ def test_derivatives_of_hypergeometric_functions(name, point):
             np.testing.assert_allclose(float(slope), float(wanted), 1e-9, err_msg=str(k))
 
 
+NEARLY_WHOLE = [  # a, b, c - a - b, x: rounding makes the difference whole, or leaves it next to an integer
+    *[(0.3, 1.2, s, x) for s in (1.0, 1 + 1e-12, 1 - 1e-5, 2.03) for x in (0.985, 1 - 1e-9)],
+    *[(2.63, 0.11, s, x) for s in (2 + 1e-15, -1.0, -2 - 1e-8, 1e-4) for x in (0.93, 0.99999)],
+    (19.5, 16.2, 2 + 1e-14, 0.994), (6.3, 14.1, -4 + 1e-9, 1 - 2.0**-40), (5.4, -2.8, 1e-7, -61.9),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("a, b, s, x", NEARLY_WHOLE)
+def test_hyp2f1_where_differences_of_parameters_are_nearly_whole(a, b, s, x):
+    point = (a, b, a + b + s, x)
+    with catena.enable_x64(True), mp.workdps(50):
+        np.testing.assert_allclose(special.hyp2f1(*point), float(mp.hyp2f1(*point)), 1e-11)
+        for k, slope in enumerate(catena.grad(special.hyp2f1, (0, 1, 2, 3))(*point)):
+            by = lambda p: mp.hyp2f1(*point[:k], p, *point[k + 1 :])  # noqa: E731
+            wanted = mp.diff(by, mp.mpf(point[k]), h=mp.mpf(10) ** -20)
+            np.testing.assert_allclose(float(slope), float(wanted), 1e-10, err_msg=str(k))
+
+
 def test_the_slope_of_quantiles_far_out():
     with catena.enable_x64(True):
         for p in (1e-300, 3e-30, 0.2, 0.75, 1 - 2.0**-40):

@@ -407,8 +407,8 @@ def to_inexact_dtype(dtype):
 
 
 def to_numeric_dtype(dtype):
-    """``dtype``, or the default integer dtype where it is bool."""
-    return canonical(np.dtype("int64")) if dtype == BOOL else dtype
+    """``dtype``, or int32 where it is bool."""
+    return np.dtype("int32") if dtype == BOOL else dtype
 
 
 def to_complex_dtype(dtype):

@@ -23,7 +23,7 @@ from catena.transform.jvp import jvp_flat as _jvp_flat
 from catena.transform.jvp import jvp_rules as _jvp_rules
 from catena.transform.linearize import linear_jaxpr as _linear_jaxpr
 from catena.transform.linearize import linearize_flat as _linearize_flat
-from catena.transform.transpose import transpose_rules as primitive_transposes  # noqa: F401
+from catena.transform.transpose import transpose_rules as _transpose_rules
 
 
 class GivenTuples:
@@ -39,6 +39,7 @@ class GivenTuples:
 
 
 primitive_jvps = Rules(_jvp_rules, GivenTuples)
+primitive_transposes = Rules(_transpose_rules)
 
 
 def defjvp(primitive, *rules: Callable | None) -> None:

@@ -517,7 +517,8 @@ def soft_sign(x: ArrayLike) -> Array:
 @of_two
 def _squareplus(x, b):
     x = as_array_argument("squareplus", x)
-    x, b = promote_inexact("squareplus", convert(x, jnp.int_.dtype) if x.dtype == dtypes.BOOL else x, b)
+    counted = convert(x, dtypes.to_numeric_dtype(x.dtype)) if x.dtype == dtypes.BOOL else x
+    x, b = promote_inexact("squareplus", counted, b)
     return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 

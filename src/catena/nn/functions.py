@@ -100,14 +100,14 @@ def _variance(x, axis, mean, where, raw: bool):
     """The mean of squared distances; ``raw`` for the mean of squares less the square of the mean, which is greater by
     ``2 mean (E[x] - mean)``. Values of 16 bits are computed in float32.
     """
-    narrow = jnp.result_type(x, mean)
-    wide = accumulator(dtypes.to_inexact_dtype(narrow))
+    narrow = jnp.result_type(dtypes.to_inexact_dtype(x.dtype), mean)
+    wide = accumulator(narrow)
     x, mean = convert(x, wide), convert(mean, wide)
     distance = jnp.subtract(x, mean)
     found = jnp.mean(jnp.square(distance), axis, keepdims=True, where=where)
     if raw:
         found = jnp.maximum(found + 2 * mean * jnp.mean(distance, axis, keepdims=True, where=where), 0)
-    return convert(found, dtypes.to_inexact_dtype(narrow))
+    return convert(found, narrow)
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Array:

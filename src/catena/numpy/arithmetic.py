@@ -253,7 +253,7 @@ def _power(x, y):
 
 
 def integer_power(x, exponent: int):
-    """``x`` to a power known to be an integer; booleans become the default integer."""
+    """``x`` to a power known to be an integer; booleans become int32."""
     dtype, weak = dtype_of(x)
     return lax.integer_pow(convert(x, dtypes.to_numeric_dtype(dtype), weak), exponent)
 

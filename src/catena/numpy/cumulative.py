@@ -34,7 +34,8 @@ def _running(name, numpy_fun, lax_fun, a, axis, dtype, out):
     if direct(a) and dtype is None and a._value.dtype in REAL_OR_INT and a._value.size < LARGE:  # the hot path
         value = a._value
         return make_array(quiet.run(numpy_fun, value, axis, value.dtype))
-    dtype = dtypes.to_numeric_dtype(a.dtype) if dtype is None else dtype
+    if dtype is None:
+        dtype = dtypes.canonical(np.dtype("int64")) if a.dtype == dtypes.BOOL else a.dtype
     if dtype == dtypes.BOOL:  # whether any, or all, so far are true
         return convert(lax_fun(convert(convert(a, dtype), I32), axis), dtype)
     return convert(lax_fun(convert(a, accumulator(dtype)), axis), dtype)

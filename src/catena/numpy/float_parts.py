@@ -87,7 +87,7 @@ def _rint(x):
     x = as_operand("rint", x)
     dtype, weak = dtype_of(x)
     if not dtypes.is_inexact(dtype):
-        return convert(x, dtypes.to_inexact_dtype(dtype))
+        return convert(x, dtypes.canonicalize_dtype(float))
     return _to_even(convert(x, dtype, weak))
 
 
@@ -451,7 +451,8 @@ def _angle(z, degrees=False):
     x = as_operand("angle", z)
     dtype, weak = dtype_of(x)
     is_complex = dtypes.is_complex(dtype)
-    x = convert(x, dtypes.to_inexact_dtype(dtype), weak and is_complex)
+    wanted = dtype if dtypes.is_inexact(dtype) else dtypes.canonicalize_dtype(float)
+    x = convert(x, wanted, weak and is_complex)
     parts = (lax.imag(x), lax.real(x)) if is_complex else (lax.full_like(x, 0), x)
     radians = lax.atan2(*parts)
     return lax.mul(radians, like(radians, 180 / np.pi)) if degrees else radians

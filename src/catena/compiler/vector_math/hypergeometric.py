@@ -5,7 +5,7 @@ Sources: NIST DLMF 13.2.39 (Kummer's transformation), 13.7.1-2 (large arguments)
 Gauss hypergeometric functions (2017), for the choice among them.
 
 Known imperfections: of F, parameters above some hundreds, and negative ones of large size, lose digits where terms of
-a series cancel, but for x < 0 < c; so do differences c - a - b next to an integer, for x next to 1.
+a series cancel, but for x < 0 < c; for c < 0 so do differences c - a - b next to an integer, for x next to 1.
 """
 
 import math
@@ -60,17 +60,22 @@ def _gamma_ratio(m, above: tuple, below: tuple, precision):
     return m.where(pole, INF, value)
 
 
-def _along(m, on, at, x, value, slope, turning, following, precision):
-    """A solution of an equation of second order and its derivative, from ``at`` to ``x`` on the same side of 0 by
-    Taylor series: ``following`` is the next term after three, ``turning`` how much the solution turns per length.
+def _along(m, on, at, x, value, slope, turning, following, precision, inward=False):
+    """A solution of an equation of second order and its derivative, from ``at`` to ``x`` on the same side of 0, away
+    from 0 or ``inward``, by Taylor series: ``following`` is the next term after three, ``turning`` how much the
+    solution turns per length.
     """
+
+    def before(at):
+        return m.abs(at) > m.abs(x) if inward else m.abs(at) < m.abs(x)
 
     def length(at):
         """Of a step, over which the solution turns by no more than some 1.5, and 0 is not near."""
         step = at / m.maximum(m.held(turning(at)) * m.abs(at) * (1.0 / 1.5), 3.0)
-        return m.where(m.abs(at + step) < m.abs(x), (at + step) - at, x - at)
+        there = at - step if inward else at + step
+        return m.where(before(there), there - at, x - at)
 
-    further = on & (m.abs(at) < m.abs(x))
+    further = on & before(at)
     h = m.where(further, length(at), 1.0)
     zero, new = m.like(x, 0.0), slope * h
 
@@ -80,7 +85,7 @@ def _along(m, on, at, x, value, slope, turning, following, precision):
         value, slope = m.where(on, value + term, value), m.where(on, slope + term * (k + 2.0), slope)
         done = (k + 2.0) * (m.size(term) + m.size(new)) < precision * 0.1 * (m.size(value) + m.size(slope))
         there = m.where(m.abs(h) < m.abs(x - at), at + h, x)
-        on = on & ~(done & ~(m.abs(there) < m.abs(x))) & (count < STEPS)
+        on = on & ~(done & ~before(there)) & (count < STEPS)
         renew = on & done
         longer = length(m.where(renew, there, at))
         older, old = m.where(renew, 0.0, old), m.where(renew, value, new)
@@ -278,6 +283,25 @@ def _gauss_along(m, on, a, b, c, x, precision):
     a, b, c, x = m.where(on, a, 1.0), m.where(on, b, 1.0), m.where(on, c, 1.0), m.where(on, x, -0.5)
     small = m.held(-0.25 * m.maximum(c, 1.0) / ((m.abs(a) + c + 1.0) * (m.abs(b) + c + 1.0)))
     start = m.where(small > x, small, x)
+    value, _ = _gauss_series(m, on, a, b, c, start, precision)
+    slope, _ = _gauss_series(m, on, a + 1.0, b + 1.0, c + 1.0, start, precision)
+    return _along(m, on, start, x, value, slope * (a * b / c), *_gauss_equation(m, a, b, c), precision)[0]
+
+
+def _gauss_to_one(m, on, a, b, c, y, precision):
+    """F(a, b; c; 1 - y), and the greatest term of the series that it begins with: along the equation for it in y, in
+    which a + b + 1 - c is the third parameter, from 1 / 2 down. Nothing cancels where c - a - b is nearly whole.
+    """
+    a, b, c, y = m.where(on, a, 1.0), m.where(on, b, 1.0), m.where(on, c, 1.0), m.where(on, y, 0.5)
+    half = m.like(y, 0.5)
+    value, peak = _gauss_series(m, on, a, b, c, half, precision)
+    slope, _ = _gauss_series(m, on, a + 1.0, b + 1.0, c + 1.0, half, precision)
+    equation = _gauss_equation(m, a, b, a + b + 1.0 - c)
+    return _along(m, on, half, y, value, slope * (-(a * b) / c), *equation, precision, inward=True)[0], peak
+
+
+def _gauss_equation(m, a, b, c):
+    """How much solutions of x (1 - x) F'' + (c - (a + b + 1) x) F' = a b F turn, and their terms (see `_along`)."""
     most = a + b + 1.0
 
     def turning(at):
@@ -288,9 +312,7 @@ def _gauss_along(m, on, a, b, c, x, precision):
         term = h * ((k + a) * (k + b)) * old - (k + 1.0) * ((1.0 - 2.0 * at) * k + (c - most * at)) * new
         return term * (h / (at * (1.0 - at) * ((k + 1.0) * (k + 2.0))))
 
-    value, _ = _gauss_series(m, on, a, b, c, start, precision)
-    slope, _ = _gauss_series(m, on, a + 1.0, b + 1.0, c + 1.0, start, precision)
-    return _along(m, on, start, x, value, slope * (a * b / c), turning, following, precision)[0]
+    return turning, following
 
 
 def _around_one(m, on, a, b, c, y, precision):
@@ -334,7 +356,8 @@ def _around_one_whole(m, on, a, b, n, y, precision):
 
 
 NEAR_ONE = 0.9  # from which on the series in 1 - x is used
-CLOSE = 0.98  # up to which the series in x does where c - a - b is nearly an integer
+APART = 0.05  # how far c - a - b is from an integer where that series is two, which cancel the more the less it is
+APART_AT_LEAST = 1e-6  # the same for c < 0, where a continued series may lose more digits than these two
 
 
 def _gauss(m, on, a, b, c, z, y, precision, by_logarithms: bool):
@@ -345,11 +368,15 @@ def _gauss(m, on, a, b, c, z, y, precision, by_logarithms: bool):
     whole = m.equal(distance, 0.0) if by_logarithms else distance > INF
     # F(a, b; c; z) = (1 - z)^s F(c - a, c - b; c; z), which is a polynomial where c - a or c - b ends it.
     short = _is_pole(m, c - a) | _is_pole(m, c - b)
-    factor = m.where(short, m.power(m.where(on & short, y, 1.0), m.where(on & short, s, 0.0)), 1.0)
-    p, q = m.where(short, c - a, a), m.where(short, c - b, b)
-    ends = _ends(m, p) | _ends(m, q)
-    near = on & (z > NEAR_ONE) & ~ends & ((distance > 0.05) | (z > CLOSE) & (distance > 0.0) | whole)
-    series, peak = _gauss_series(m, on & ~near, p, q, c, z, precision)
+    near = on & (z > NEAR_ONE) & ~_ends(m, m.where(short, c - a, a)) & ~_ends(m, m.where(short, c - b, b))
+    apart = whole | (distance > m.where(c > 0.0, m.like(c, APART), APART_AT_LEAST))
+    along, near = near & ~apart, near & apart
+    other = short | along & (s < 0.0) & (c > 0.0)
+    factor = m.where(other, m.power(m.where(on & other, y, 1.0), m.where(on & other, s, 0.0)), 1.0)
+    p, q = m.where(other, c - a, a), m.where(other, c - b, b)
+    series, peak = _gauss_series(m, on & ~near & ~along, p, q, c, z, precision)
+    continued, greatest = _gauss_to_one(m, along, p, q, c, y, precision)
+    series, peak = m.where(along, continued, series), m.where(along, greatest, peak)
     cancels = on & ~near & (peak > _allowed(precision) * m.abs(series))
     value = m.where(near, _around_one(m, near & ~whole, a, b, c, y, precision), factor * series)
     if not by_logarithms:

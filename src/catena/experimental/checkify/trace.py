@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from catena.core.context import context, set_trace, transformation, users_function
 from catena.core.dtypes import is_inexact
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -226,4 +228,4 @@ def error_of(report: Report) -> Error:
     if report.code is None:
         return init_error
     code, *kept = report.leaves()
-    return Error(ne(code, 0), code, tuple(report.checks), kept)
+    return Error(ne(code, np.int32(0)), code, tuple(report.checks), kept)

@@ -81,10 +81,11 @@ def _common_types(name: str, a: Callable, b, x0):
     return b, tree_map(lambda x, y: jnp.asarray(x).astype(y.dtype), x0, b)
 
 
-def _solved(name: str, method: Callable, a, b, x0, tol, atol, maxiter, preconditioner, symmetric: bool):
+def _solved(name: str, method: Callable, a, b, x0, tol, atol, maxiter, preconditioner, hermitian: bool):
     """The solution by ``method(a, b, x0, least, maxiter, preconditioner)``, with the derivatives of the system.
 
-    ``least`` is the norm of the residual that is small enough.
+    ``least`` is the norm of the residual that is small enough. Where the system is ``hermitian``, only a real one is
+    its own transpose.
     """
     a = _applied(name, a, "A")
     m = (lambda x: x) if preconditioner is None else _applied(name, preconditioner, "M")
@@ -98,6 +99,7 @@ def _solved(name: str, method: Callable, a, b, x0, tol, atol, maxiter, precondit
         return method(product, rhs, start, least, maxiter, m)
 
     first = partial(solve, start=x0)
+    symmetric = hermitian and not any(dtypes.is_complex(x.dtype) for x in tree_leaves(b))
     return lax.custom_linear_solve(a, b, first, first if symmetric else solve, symmetric=symmetric)
 
 
