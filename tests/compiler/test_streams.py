@@ -5,7 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.compiler.machine import AARCH64, X86_64_V3, X86_64_V4
+from catena.compiler.machine import AARCH64, X86_64, X86_64_V3, X86_64_V4
 from catena.compiler.native import compile as compiler
 from catena.compiler.native import host
 
@@ -45,6 +45,46 @@ def test_what_is_large_goes_past_the_caches_and_is_waited_for():
     assert "nontemporal" not in compiler.text_of(jax.make_jaxpr(lambda x: x * 2)(x), machine=X86_64_V4)
 
 
+def test_long_rows_that_meet_inside_of_lines_are_cut_at_lines():
+    x = jnp.ones((10, 1003))
+    scaled = lambda x: x * jnp.arange(10.0)[:, None]
+    for machine in (X86_64_V3, X86_64_V4):
+        written = text(scaled, x, machine=machine)
+        assert "!nontemporal" in written and "masked.store" in written
+    assert "!nontemporal" not in text(scaled, x, machine=X86_64)  # no masks, so no beginnings and ends
+    halves = lambda x: scaled(x).astype(jnp.bfloat16)
+    assert "!nontemporal" not in text(halves, x, machine=X86_64_V3)  # none for these
+    assert "!nontemporal" in text(halves, x, machine=X86_64_V4)
+
+
+def normalised(x):
+    centred = x - jnp.mean(x, 1, keepdims=True)
+    return centred * jax.lax.rsqrt(jnp.mean(centred**2, 1, keepdims=True) + 1e-5)
+
+
+def softmax(x):
+    e = jnp.exp(x - jnp.max(x, 1, keepdims=True))
+    return e / jnp.sum(e, 1, keepdims=True)
+
+
+def test_what_kernels_over_the_same_rows_write_last_goes_past_the_caches():
+    x = jnp.ones((1024, 1003))
+    for f in (normalised, softmax):
+        written = text(f, x)
+        assert written.count("sfence()") == 1 and "!nontemporal" in written  # one for all blocks of rows
+    again = text(lambda x: (e := jnp.exp(x - jnp.max(x, 1, keepdims=True)), jnp.sum(e, 1)), x)
+    assert "!nontemporal" not in again  # a function of mathematics does not wait for memory
+
+
+def test_the_next_rows_are_fetched_meanwhile():
+    x = jnp.ones((1024, 1003))
+    functions = text(softmax, x).split("define ")
+    (fetching,) = [f for f in functions if "call void @llvm.prefetch" in f]
+    assert "fdiv" not in fetching and "fsub" in fetching  # the exponentials: they take longest
+    nearby = compiler.text_of(jax.make_jaxpr(softmax)(x), machine=X86_64_V4)
+    assert "prefetch" not in nearby
+
+
 CASES = {
     "chain": lambda x, y: jnp.abs(x) * 2 + y,
     "rows that begin inside of lines": lambda x, y: (x[:, :112] + 1, x[3:, 5:101] * y[:-3, :96]),
@@ -54,6 +94,9 @@ CASES = {
     "joined": lambda x, y: jnp.concatenate([x, y, x], axis=1),
     "gathered": lambda x, y: x[::-1] + y[jnp.arange(203) % 7],
     "other sizes": lambda x, y: (x.astype(jnp.bfloat16), x.astype(jnp.int8), x > 0),
+    "long rows": lambda x, y: (x.ravel()[:21860].reshape(20, 1093) * 2, y.ravel()[:20000].reshape(20, 1000) > 0),
+    "parts of long rows": lambda x, y: jnp.concatenate([x.reshape(32, 812)[:, :505] + 1, y.reshape(32, 812)], axis=1),
+    "long rows padded": lambda x, y: jnp.pad((x * y).reshape(29, 896), ((1, 1), (3, 5))),
     "read again": lambda x, y: jnp.sort(x + y, axis=1) @ jnp.ones((128, 2)),
 }
 
@@ -73,15 +116,38 @@ def test_values_are_the_same(name, dtype, much_is_little):
             )
 
 
-def test_results_wherever_they_lie(much_is_little):
-    executable = compiler.compile_region(compiler.lower(jax.make_jaxpr(lambda x: x * 2 + 1)(jnp.ones(5000))))
-    x = np.arange(5000, dtype=np.float32)
+@pytest.mark.parametrize("shape", [(5000,), (10, 500), (7, 499)])
+def test_results_wherever_they_lie(shape, much_is_little):
+    scale = np.arange(1, shape[0] + 1, dtype=np.float32).reshape(-1, *[1] * (len(shape) - 1))
+    jaxpr = jax.make_jaxpr(lambda x, scale: x * scale + 1)(jnp.ones(shape), scale)
+    executable = compiler.compile_region(compiler.lower(jaxpr))
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     for shift in range(0, 20):
         room = np.zeros(5040, np.float32)
-        out = room[shift : shift + 5000]
-        assert executable.entry((x,), (out,)) == 0
-        np.testing.assert_array_equal(out, x * 2 + 1)
-        assert not room[:shift].any() and not room[shift + 5000 :].any()
+        out = room[shift : shift + x.size].reshape(shape)
+        assert executable.entry((x, scale), (out,)) == 0
+        np.testing.assert_array_equal(out, x * scale + 1)
+        assert not room[:shift].any() and not room[shift + x.size :].any()
+
+
+@pytest.mark.parametrize("f", [normalised, softmax])
+@pytest.mark.parametrize("columns", [400, 1003, 1024])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_rows_have_the_same_bits_either_way(f, columns, dtype, monkeypatch):
+    host_machine = host.this_machine()
+    monkeypatch.setenv("CATENA_CACHE", "0")
+    with jax.enable_x64(dtype == "float64"):
+        x = jnp.asarray(np.random.default_rng(1).normal(size=(64, columns)), dtype)
+        found = []
+        for machine in (host_machine, small(host_machine)):
+            monkeypatch.setattr(host, "this_machine", lambda: machine)
+            jax.clear_caches()
+            compiled = jax.jit(f).lower(x).compile()
+            found.append((np.asarray(compiled(x)), "!nontemporal" in compiled.as_text()))
+        jax.clear_caches()
+    (near, _), (past, streamed) = found
+    np.testing.assert_array_equal(near, past)
+    assert streamed or not {"avx512bw", "avx2"} & host_machine.features or dtype == "bfloat16"
 
 
 def test_threads_see_what_others_wrote(much_is_little):

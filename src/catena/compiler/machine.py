@@ -141,6 +141,10 @@ class Machine(NamedTuple):
         """Whether one instruction reads or writes some lanes of a vector, which are of so many bytes."""
         return size in (4, 8) and not {"avx2", "avx512f"}.isdisjoint(self.features)
 
+    def masks_stores(self, size: int) -> bool:
+        """Whether one instruction writes some lanes of a vector, which are of so many bytes."""
+        return self.masks(size) or "avx512bw" in self.features
+
     def compresses(self, bits: int) -> bool:
         """Whether the processor packs chosen lanes of a vector of such integers together."""
         needed = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} | ({"avx512vbmi2"} if bits < 32 else set())

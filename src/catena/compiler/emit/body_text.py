@@ -291,19 +291,13 @@ class BodyWriter:
             return self.e.widen(self.e.gather(t, pointer, width, mask), t, width)
         stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
         if width > 1 and not stride:
-            return self._masked_scalar(s.attr[0], t, pointer, width, mask)
+            return _masked_scalar(self, s.attr[0], t, pointer, width, mask)
         self.check("load", s.attr[0], pointer, t, width, stride, mask)
+        if s.ahead:
+            streams.fetch(self.e, self.e.element(pointer, t.memory, self.e.size(s.ahead)))
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, s.args[0], c, mask, t, width, stride)
         return self.e.load(t, pointer, width, stride, mask)
-
-    def _masked_scalar(self, buffer: int, t, pointer: str, width: int, mask: str | None) -> str:
-        """One address for all lanes, read only where some lane's mask holds."""
-        some = (
-            self.e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {mask})") if mask is not None else None
-        )
-        self.check("load", buffer, pointer, t, 1, 1, some)
-        return self.e.splat(self.e.load(t, pointer, 1, 1, some), t.register, width)
 
     def check(self, what: str, buffer: int, pointer: str, t, width: int, stride: int | None = 1, mask=None) -> None:
         """In checked mode, compares an access with its buffer's extent (see `bounds`)."""
@@ -327,6 +321,8 @@ class BodyWriter:
         self.check("store", buffer, pointer, t, width, stride or 1, mask)
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, condition, c, mask, t, width, stride)
+        if past_caches and mask is None:
+            mask = self.active  # of a vector that is not of one line
         streams.store(self.e, past_caches, t, x, pointer, width, stride or 1, mask)
 
 
@@ -360,6 +356,15 @@ def _in_steps(e: Emitter, base: str, memory: str, first: int, by: int, count: in
         start = (k - 1) // GROUP * GROUP
         places.append(e.element(places[start], memory, e.size((k - start) * by)))
     return places
+
+
+def _masked_scalar(body: BodyWriter, buffer: int, t, pointer: str, width: int, mask: str | None) -> str:
+    """One address for all lanes, read only where some lane's mask holds."""
+    e, some = body.e, None
+    if mask is not None:
+        some = e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {mask})")
+    body.check("load", buffer, pointer, t, 1, 1, some)
+    return e.splat(e.load(t, pointer, 1, 1, some), t.register, width)
 
 
 def _first_copy(body: BodyWriter) -> Copy:

@@ -123,7 +123,7 @@ def _text(
     params += ["ptr readonly %sizes"] if table else []
     params += [*(["ptr %ask"] if pause else []), *(f"i64 {x}" for x in outer), *opened.parameters]
     head = f"({', '.join(params)}) nounwind {{"
-    fence = [streams.FENCE] if any(s.past_caches for s in nest.stores) else []
+    fence = [streams.FENCE] if streams.are_in(nest) and not nest.rows else []
     return Text("\n".join([head, "entry:", *e.slots, *e.lines, *fence, "  ret void", "}"]), e.needs, table)
 
 
@@ -192,7 +192,8 @@ def _rows_text(step: Rows, kernels: list[Kernel], buffers: list[int], dims: int)
         given = [f"ptr {p}" for p in (*(pointers[b] for b in nest.buffers()), *own, *([ask] if pause else []))]
         e.do(f"call void @{name}({', '.join(given + indices)})")
     e.end_loop(opened)
-    return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+    fence = [streams.FENCE] if any(map(streams.are_in, step.group)) else []
+    return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, *fence, "  ret void", "}"])
 
 
 def _outer_indices(e: Emitter, position: str, extents: list[str]) -> list[str]:

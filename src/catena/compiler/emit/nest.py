@@ -13,14 +13,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from catena.compiler.emit import cascades, extremes, folds, pauses, seams
+from catena.compiler.emit import cascades, extremes, folds, pauses, seams, streams
 from catena.compiler.emit.body_text import BodyWriter, Copy, apart
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
 from catena.compiler.emit.sizes import LEAST
-from catena.compiler.graph.types import vector
+from catena.compiler.graph.types import TYPES, vector
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.plan.cascades import plan as plan_cascade
@@ -245,7 +245,10 @@ class NestWriter:
             for s in self.segments(d):
                 for part, settled in seams.cut(self.nest, d, s):
                     self.layout.settled = settled
-                    self._segment(level, d, part, copies)
+                    if streams.meet_lines(self.nest, part.start, part.stop):
+                        _by_lines(self, level, d, part, copies)
+                    else:
+                        self._segment(level, d, part, copies)
             self.layout.settled = {}
             return
         r, width, unroll = self.ranges[d], self.nest.width, self.nest.unroll
@@ -317,16 +320,13 @@ class NestWriter:
                     self.body.advance(c, d, base)
                     c.base = base
                 else:
-                    c.base = self.e.op(f"add nsw i64 {base}, {u * s.width}") if self._uses_base() else None
+                    c.base = self.e.op(f"add nsw i64 {base}, {u * s.width}") if _uses_base(self.nest) else None
                     c.pointers = {
                         k: (p, const + u * s.width * self.layout.coefficient(k, d))
                         for k, (p, const) in inner[0].pointers.items()
                     }
             inner.append(c)
         self._level(level + 1, inner)
-
-    def _uses_base(self) -> bool:
-        return any(s.op == "affine" for s in self.nest.stmts)
 
     # ---- folds ---------------------------------------------------------------------------------------------
 
@@ -338,6 +338,31 @@ class NestWriter:
         if self.cascade is not None:
             self.counter = self.e.slot("i64")
             self.e.do(f"store i64 0, ptr {self.counter}")
+
+
+def _uses_base(nest: Nest) -> bool:
+    """Whether copies of the body have to know where they are along the lanes."""
+    return any(s.op == "affine" for s in nest.stmts)
+
+
+def _by_lines(writer: NestWriter, level: int, d: int, s: Segment, copies: list[Copy]) -> None:
+    """A part of a row that is written past the caches: by whole lines, and what is before and behind these."""
+    e, store, (base, const) = writer.e, writer.nest.stores[0], copies[0].pointers["store", 0]
+    t = TYPES[store.dtype]
+    begin = e.element(base, t.memory, e.size(const + s.start))
+    cut = streams.lines(e, t, begin, s.start, s.stop)
+    for at, lanes in cut.before(e, s.width):
+        _under_mask(writer, level, d, at, lanes, s, copies)
+    writer._segment(level, d, Segment(cut.first, cut.last, s.width, 1), copies)
+    for at, lanes in cut.behind(e, s.width):
+        _under_mask(writer, level, d, at, lanes, s, copies)
+
+
+def _under_mask(writer: NestWriter, level: int, d: int, at: int, lanes: str, s: Segment, copies: list[Copy]) -> None:
+    """One vector, of which some lanes are stored."""
+    writer.body.width, writer.body.active = s.width, lanes
+    writer._block(level, d, at, s._replace(unroll=1), copies)
+    writer.body.width, writer.body.active = 1, None
 
 
 def _is_told(writer: NestWriter, d: int) -> bool:

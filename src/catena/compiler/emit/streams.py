@@ -1,12 +1,81 @@
-"""Stores that go past the caches, of loops that write more than stays there: no line is read before it is written."""
+"""Stores that go past the caches, of loops that write more than stays there: no line is read before it is written.
+
+Rows may begin inside of a line. Then what lies before the first line that begins in a row, and behind the last that
+ends there, is written through the caches, under masks; what lies between, by whole lines.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.graph.types import Type, vector
+from catena.compiler.graph.types import TYPES, Type, vector
+from catena.compiler.kernels.loops import Nest
 
 LEAST = 16  # bytes that an instruction writes so
+LINE = 64  # bytes that are written together, by processors that have such instructions
 FENCE = "  call void @llvm.x86.sse.sfence()"  # after which other threads see what was written so
+
+
+def are_in(nest: Nest) -> bool:
+    """Whether a nest has such stores."""
+    return any(s.past_caches for s in nest.stores)
+
+
+def meet_lines(nest: Nest, start: int, stop: int) -> bool:
+    """Whether a part of the rows that a nest writes so, some lines long, may begin inside of one."""
+    if not are_in(nest) or nest.together is not None:
+        return False
+    sizes = [(s.offset, TYPES[s.dtype].bytes) for s in nest.stores]
+    apart = any(c * size % LINE for offset, size in sizes for d, c in offset[1] if d != nest.vector)
+    inside = any((offset[0] + start) * size % LINE for offset, size in sizes)
+    return (apart or inside) and all((stop - start) * size >= 2 * LINE for _, size in sizes)
+
+
+class Lines(NamedTuple):
+    """How a part of a row, of places `start` to `stop`, is cut at lines: those from `first` on end at `last`. A line
+    holds so many elements.
+    """
+
+    start: int
+    stop: int
+    first: str
+    last: str
+    line: int
+
+    def before(self, e: Emitter, width: int) -> Iterator[tuple[int, str]]:
+        """Where the vectors before the first line are, and which of their lanes are."""
+        for at in range(self.start, self.start + self.line, width):
+            yield at, _compared(e, "slt", at, self.first, width)
+
+    def behind(self, e: Emitter, width: int) -> Iterator[tuple[int, str]]:
+        """Likewise behind the last."""
+        for at in range(self.stop - self.line, self.stop, width):
+            yield at, _compared(e, "sge", at, self.last, width)
+
+
+def lines(e: Emitter, t: Type, pointer: str, start: int, stop: int) -> Lines:
+    """Cuts a part of a row whose elements are of type `t`, the first of them at `pointer`."""
+    line = LINE // t.bytes
+    behind = e.op(f"ptrtoint ptr {pointer} to i64")
+    left = e.op(f"and i64 {e.op(f'sub i64 0, {behind}')}, {LINE - 1}")
+    before = e.op(f"lshr i64 {left}, {t.bytes.bit_length() - 1}")
+    whole = e.op(f"and i64 {e.op(f'sub i64 {e.size(stop - start)}, {before}')}, {-line}")
+    first = e.op(f"add i64 {before}, {e.size(start)}")
+    return Lines(start, stop, first, e.op(f"add i64 {first}, {whole}"), line)
+
+
+def _compared(e: Emitter, how: str, at: int, bound: str, width: int) -> str:
+    """Which lanes of the vector at a place are before, or behind, a bound."""
+    beyond = e.splat(e.op(f"trunc i64 {e.op(f'sub i64 {bound}, {e.size(at)}')} to i32"), "i32", width)
+    order = ", ".join(f"i32 {k}" for k in range(width))
+    return e.op(f"icmp {how} {vector('i32', width)} <{order}>, {beyond}")
+
+
+def fetch(e: Emitter, pointer: str) -> None:
+    """Asks for a line that is read later, into the second cache: where no memory is, nothing happens."""
+    e.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 2, i32 1)")
 
 
 def store(e: Emitter, past_caches: bool, t: Type, x: str, pointer: str, width: int, stride: int, mask) -> None:

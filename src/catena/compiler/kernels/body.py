@@ -35,6 +35,7 @@ class Stmt(NamedTuple):
     type: str  # name of the result's dtype
     args: tuple  # statements
     attr: Any  # load: (value number, dtype name, offset); const: number; affine: expression
+    ahead: int = 0  # of a load: how many elements further on is fetched from memory meanwhile
 
 
 class Flat(NamedTuple):

@@ -155,7 +155,8 @@ class Nest:
         """
         at = {b: i for i, b in enumerate(buffers)}
         stmts = tuple(
-            (s.op, s.type, s.args, (at[s.attr[0]], *s.attr[1:]) if s.op in LOADS else s.attr) for s in self.stmts
+            (s.op, s.type, s.args, (at[s.attr[0]], *s.attr[1:]) if s.op in LOADS else s.attr, s.ahead)
+            for s in self.stmts
         )
         stores = tuple((at[s.buffer], *s[1:]) for s in self.stores)
         folds = tuple((f[:3], tuple((at[b], t, o) for b, t, o in f.dests), f[4:]) for f in self.folds)

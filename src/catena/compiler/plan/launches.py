@@ -8,7 +8,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.graph import Value
 from catena.compiler.graph.types import TYPES
-from catena.compiler.kernels import loops
+from catena.compiler.kernels import loops, short_rows
 from catena.compiler.kernels.loops import Nest, Store
 from catena.compiler.machine import Machine
 from catena.compiler.plan import bands, partial, pauses, ranges, sharing, stitch
@@ -18,6 +18,7 @@ from catena.compiler.plan.program import Launch, Rows, nest_flops
 INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
 MOST_BLOCKS = 4  # of them, outside of loops
 FUNCTION = 16  # statements that a function of mathematics is
+LEAST_LINES = 8  # of a row, from which on the lines at its ends, which are written through the caches, are few
 
 
 def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None:
@@ -28,7 +29,7 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None
         return
     _count(p, nest)
     if not in_place and not p.depth and _streams(p.machine, nest):
-        nest.stores = [s._replace(past_caches=True) for s in nest.stores]
+        _stream(nest)
     operands = p.operands(frame, nest)
     blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
     contract = p.depth > 0
@@ -60,13 +61,18 @@ def _streams(machine: Machine, nest: Nest) -> bool:
     """Whether a scheduled nest writes more than stays in caches, in whole lines, and reads none of it. One that
     computes functions of mathematics does not wait for memory.
     """
-    if nest.vector is None or nest.sequential or not machine.streams or any(s.op in COSTLY for s in nest.stmts):
+    if (
+        nest.vector is None
+        or nest.sequential
+        or not machine.streams
+        or any(short_rows.is_looped(s.op) for s in nest.stmts)
+    ):
         return False
     lines = [s for s in nest.stores if s.mask < 0 and affine.coefficient(s.offset, nest.vector) == 1]
     written = sum(TYPES[s.dtype].bytes for s in lines) * math.prod(nest.extents)
     if nest.reduced or len(lines) < len(nest.stores) or written < machine.memory.streamed:
         return False
-    return nest.tile is not None or all(_begins_lines(machine, nest, s) for s in lines)
+    return nest.tile is not None or all(_begins_lines(machine, nest, s) or _cuts_lines(machine, nest, s) for s in lines)
 
 
 def _begins_lines(machine: Machine, nest: Nest, s: Store) -> bool:
@@ -74,6 +80,17 @@ def _begins_lines(machine: Machine, nest: Nest, s: Store) -> bool:
     that is written twice.
     """
     return not any(c * TYPES[s.dtype].bytes % machine.memory.line for d, c in s.offset[1] if d != nest.vector)
+
+
+def _cuts_lines(machine: Machine, nest: Nest, s: Store) -> bool:
+    """Whether rows that a store writes, which may begin inside of lines, are long enough to be cut at these."""
+    size = TYPES[s.dtype].bytes
+    whole = nest.extents[nest.vector] * size >= LEAST_LINES * machine.memory.line
+    return whole and nest.together is None and machine.masks_stores(size)
+
+
+def _stream(nest: Nest) -> None:
+    nest.stores = [s._replace(past_caches=True) for s in nest.stores]
 
 
 def schedule(p: Planner, nest: Nest) -> None:
@@ -140,9 +157,12 @@ def rows(p: Planner, frame: Frame, i: int, _) -> None:
     stitch.merge_rows(group)
     for nest in group.nests:
         schedule(p, nest)
+    if not p.depth:
+        _stream_rows(p.machine, group)
     names = dict.fromkeys(b for nest in group.nests for b in nest.buffers() if b not in group.private)
     operands = {b: p.operand(frame, b) for b in names}
     block, blocks = stitch.blocks(group)
+    _fetch_rows(p.machine, values, group, block)
     work = sum(sharing.work(nest) for nest in group.nests)
     limits = p.machine.sharing
     chunks = min(limits.chunks(work), blocks) if work > limits.worthwhile else 1
@@ -150,6 +170,33 @@ def rows(p: Planner, frame: Frame, i: int, _) -> None:
     rows = math.prod(group.nests[0].extents[d] for d in group.nests[0].rows)
     stops = [pauses.plan(limits, nest, block / rows) for nest in group.nests]
     frame.steps.append(Rows(group.nests, group.private, operands, p.depth > 0, block, each, blocks, work, stops))
+
+
+def _stream_rows(machine: Machine, group: stitch.RowGroup) -> None:
+    """Sends past the caches what kernels of a group write, and none of them reads."""
+    kept = {b for nest in group.nests for b in nest.loaded()} | set(group.private)
+    for nest in group.nests:
+        if kept.isdisjoint(nest.written()) and _streams(machine, nest):
+            _stream(nest)
+
+
+def _fetch_rows(machine: Machine, values: list[Value], group: stitch.RowGroup, block: int) -> None:
+    """Has the kernel with the most work of those that read an array beyond the caches fetch the next block of rows."""
+    known = {b for nest in group.nests for b in nest.written()}
+    for nest in sorted(group.nests, key=sharing.work, reverse=True):
+        for i, s in enumerate(nest.stmts):
+            if s.op != "load" or s.attr[0] in known or values[s.attr[0]].nbytes < machine.memory.streamed:
+                continue
+            if (apart := _row_apart(nest, s)) and not s.args:
+                known.add(s.attr[0])
+                nest.stmts[i] = s._replace(ahead=block * apart)
+
+
+def _row_apart(nest: Nest, s) -> int:
+    """How many elements further on a statement reads in the next row, if it reads rows along the lanes."""
+    offset = s.attr[2]
+    along = nest.vector is not None and not offset[2] and affine.coefficient(offset, nest.vector) == 1
+    return affine.coefficient(offset, nest.rows[-1]) if along else 0
 
 
 def concatenate(p: Planner, frame: Frame, i: int, v) -> None:
