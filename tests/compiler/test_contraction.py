@@ -191,7 +191,8 @@ def test_tiles_fit_the_registers_and_the_sizes():
 
 
 def test_large_operands_are_packed_and_small_ones_read_where_they_lie():
-    assert contraction.plan(matrices(512, 512, 512), X86_64_V4, True).packed
-    assert not contraction.plan(matrices(16, 512, 512), X86_64_V4, True).packed  # hardly read twice
-    assert not contraction.plan(matrices(512, 64, 64), X86_64_V4, True).packed  # stays in cache
+    in_panels = lambda *sizes: contraction.plan(matrices(*sizes), X86_64_V4, True).packs
+    assert in_panels(512, 512, 512)
+    assert not in_panels(16, 512, 512)  # hardly read twice
+    assert not in_panels(512, 64, 64)  # stays in cache
     assert contraction.plan(matrices(512, 64, 64), X86_64_V4, False).packed  # its columns do not lie side by side

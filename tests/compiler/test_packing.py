@@ -1,8 +1,9 @@
-"""When the right operand of a product is packed: once before the loops in which it does not change, into memory that is
-given back after the product.
+"""When operands of a product are packed: by the tasks that read them; or once before the loops in which they do not
+change, into memory that is given back after the product.
 """
 
 import numpy as np
+import pytest
 
 import catena as jax
 import catena.numpy as jnp
@@ -123,7 +124,65 @@ def test_panels_are_given_back():
 def test_a_matrix_that_is_used_again_and_again_is_packed_for_fewer_rows():
     form = lambda rows: Contraction(TYPES["float32"], (), (Axis(rows, 512, 0, 512),), 512, (Axis(512, 1, 512, 0),))
     packed = lambda rows, times: contraction.plan(form(rows), ICE_LAKE, True, times).packed
-    assert packed(200, 1) and not packed(64, 1) and packed(64, 2) and packed(1, 1000)
+    assert not packed(64, 1) and packed(64, 2) and packed(1, 1000)
+
+
+def test_tasks_pack_what_they_read_often_enough():
+    form = lambda rows, n: Contraction(TYPES["float32"], (), (Axis(rows, n, 0, n),), n, (Axis(n, 1, n, 0),))
+    packs = lambda rows, n: contraction.plan(form(rows, n), ICE_LAKE, True).packs
+    assert packs(200, 512) and packs(64, 512) and not packs(16, 512)
+    assert packs(16, 1024) and not packs(8, 1024)
+    assert not packs(200, 64)  # whose columns are one panel, as it lies
+
+
+def test_what_tasks_pack_takes_no_memory_of_the_program():
+    program = planned(jnp.matmul, whole(0, 200, 300), whole(1, 300, 200))
+    assert [step.name for _, step in program.steps()] == ["contract"] and not program.arena_bytes
+
+
+@pytest.mark.parametrize("n", [128, 200, 520])
+@pytest.mark.parametrize("rows", [20, 70, 301])
+def test_tasks_pack_whole_panels_and_the_columns_beyond(rows, n):
+    """With terms in two parts, and what follows on the rows."""
+    x, w, b = whole(rows, rows, 1100), whole(n, 1100, n), whole(1, n)
+    agrees(lambda x, w, b: jnp.maximum(x @ w + b, 0), lambda x, w, b: np.maximum(x @ w + b, 0), x, w, b)
+
+
+def test_a_row_has_the_same_bits_however_many_are_with_it():
+    rng = np.random.default_rng(0)
+    x, w = (jnp.asarray(rng.normal(size=shape).astype(np.float32)) for shape in ((301, 1100), (1100, 1030)))
+    product = np.asarray(jax.jit(jnp.matmul)(x, w))
+    for rows in (2, 9, 17, 40, 100):
+        np.testing.assert_array_equal(jax.jit(jnp.matmul)(x[:rows], w), product[:rows])
+
+
+@pytest.mark.parametrize("shape", [(300, 200), (1030, 130), (64, 1024), (4, 50, 129)])
+def test_a_left_operand_that_is_read_across_is_copied(shape):
+    """Of a product with its transpose, as the gradient of weights is. The bits are those of a copy that is not."""
+    rng = np.random.default_rng(1)
+    x, g = (jnp.asarray(rng.normal(size=(*shape[:-1], n)).astype(np.float32)) for n in (shape[-1], 260))
+    terms = tuple(range(len(shape) - 1))
+    f = jax.jit(lambda x, g: jnp.tensordot(x, g, (terms, terms)))
+    (step,) = (step for _, step in planned(f, x, g).steps() if step.name == "contract")
+    assert step.plan.in_tiles
+    lies = jnp.asarray(np.ascontiguousarray(np.asarray(x).reshape(-1, shape[-1]).T))
+    np.testing.assert_array_equal(f(x, g), jax.jit(jnp.matmul)(lies, g.reshape(-1, 260)))
+    (interpreted,) = run(planned(f, x, g), [np.asarray(x), np.asarray(g)])
+    np.testing.assert_allclose(interpreted, f(x, g), rtol=1e-4, atol=1e-4)
+
+
+def test_a_left_operand_is_copied_before_the_loop():
+    def reference(w, x):
+        for _ in range(3):
+            x = np.sign(w.T @ x)
+        return x
+
+    f = lambda w, x: lax.fori_loop(0, 3, lambda i, x: jnp.sign(w.T @ x), x)
+    w, x = whole(2, 150, 150), whole(3, 150, 140)
+    (panels,) = {step.a for _, step in planned(f, w, x).steps() if step.name == "contract"}
+    steps = planned(f, w, x).steps()
+    assert {depth for depth, step in steps if step.name == "launch" and str(panels) in map(str, step.writes())} == {0}
+    agrees(f, reference, w, x)
 
 
 def test_a_vector_meets_few_lines_of_a_matrix_at_a_time():

@@ -52,7 +52,8 @@ def softmax_of_product(x, w):
 
 
 def program():
-    return compiler.program_of(jax.make_jaxpr(softmax_of_product)(jnp.ones((128, 300)), jnp.ones((300, 512))))
+    f = lambda x, w: softmax_of_product(x, w.T)  # whose columns do not lie side by side, so they are packed before
+    return compiler.program_of(jax.make_jaxpr(f)(jnp.ones((128, 300)), jnp.ones((512, 300))))
 
 
 def test_what_is_wrong_is_found():

@@ -128,6 +128,7 @@ ROWS = [
     (ACCURACY, "src/catena/scipy/special/gamma_functions.py", "catena.scipy.special.gamma_functions.loggamma"),
     (ACCURACY, "house/test_docs.py", "test_the_gallery_of_errors_is_current"),
     (BITS, "lax/test_same_bits.py", "test_functions_of_the_numpy_api"),
+    (BITS, "compiler/test_packing.py", "test_a_row_has_the_same_bits_however_many_are_with_it"),
     (DISK, "lax/test_same_bits.py", "test_a_loop_without_an_image_is_loaded_by_llvm",
      "test_a_process_finds_loops_without_loading_llvm", "test_loops_are_made_in_checked_mode_too"),
     (DISK, "random/test_stored.py", "test_changed_source_is_never_kept", "test_only_the_packages_own_are_kept",

@@ -51,6 +51,15 @@ class Sharing(NamedTuple):
         return min(self.row_tasks, rows) if rows * n >= self.long_rows else 1
 
 
+class Packing(NamedTuple):
+    """Operands of products that are copied into panels, where that costs less than it gains."""
+
+    rows: int = 96  # from which B is packed before; half as many, to fetch it for a task
+    rows_in_tasks: int = 16  # from which tasks pack, if B is beyond the second cache; if not, from twice as many on
+    columns: int = 128  # from which an A that is read across is copied
+    panel: int = 1 << 18  # bytes of memory that a task has for a panel, on its stack
+
+
 class Products(NamedTuple):
     """Products and convolutions by tiles that registers hold, and by BLAS."""
 
@@ -58,7 +67,7 @@ class Products(NamedTuple):
     most_vectors: int = 4  # in a row of a tile
     ragged: float = 0.04  # of the time: what tiles at edges, functions of their own, may cost to compile and to call
     terms: int = 512  # of a long sum that are added up at a time: a panel of B then fits a second-level cache
-    packed_rows: int = 96  # rows from which packing B costs less than it gains; half as many, to fetch it for a task
+    packing: Packing = Packing()
     shared: int = 1 << 21  # multiplications below which threads do not pay
     shared_in_loops: int = 1 << 20  # the same where the threads are still awake from the iteration before
     task: int = 1 << 19  # multiplications that make a task

@@ -9,7 +9,7 @@ import math
 
 from catena.compiler.emit import launches, parallel, tiles
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.plan.contraction import Plan, Tasks
+from catena.compiler.plan.contraction import Axis, Plan, Tasks
 from catena.compiler.plan.program import Contract
 
 
@@ -30,6 +30,7 @@ def contract(w, step: Contract) -> None:
 
 
 TILES = 4  # in a task's table
+PACKINGS = 2  # likewise, where tasks pack
 NUMBERS = 64  # in a task's table, or twice as many: how many it needs is nothing that the entry's text tells
 
 
@@ -45,12 +46,13 @@ class _Loops:
         self.contraction, self.type = p.contraction, p.contraction.type
         self.e = Emitter()
         self.own = after[1] if after else []
-        self.pointers = 4 + len(self.own) + TILES
+        self.scratch = self._scratch() if p.packs else "null"
+        self.pointers = 4 + len(self.own) + TILES + PACKINGS * p.packs
         self.numbers: list[int] = []  # that tasks read from their table, so that other batch sizes share their text
 
     def write(self, pointers: list[str]) -> None:
         body, count = self._task(), self.tasks.count
-        extra = [*self.own, *(f"@{name}" for name in self._tile_names())]
+        extra = [*self.own, *(f"@{name}" for name in (*self._tile_names(), *self._packing_names()))]
         self.numbers += [0] * (-len(self.numbers) % NUMBERS)
         parallel.through_pool(self.w, body, [*pointers, *extra], count, self.numbers, self.contraction.products // 8)
 
@@ -65,6 +67,12 @@ class _Loops:
             ]
         self.e.slots += [f"  %n{i}_at = getelementptr i64, ptr %numbers, i64 {i}", f"  %n{i} = load i64, ptr %n{i}_at"]
         return f"%n{i}"
+
+    def _scratch(self) -> str:
+        """Memory for a panel: for powers of two of terms, so that products of similar sizes share the task's text."""
+        p = self.plan
+        terms = 1 << (p.panel_terms - 1).bit_length()
+        return self.e.slot(f"[{terms * self._vectors(p.columns) * p.width * self.type.bytes} x i8]", 64)
 
     # ---- one task ------------------------------------------------------------------------------------------
 
@@ -138,6 +146,27 @@ class _Loops:
         """A stride of a term axis in B: in panels, the axes' strides count terms."""
         return stride * columns if self.plan.packed else stride
 
+    def _terms(self, columns: int) -> list[Axis]:
+        """The terms of a tile, with their strides in B, or in the memory that it is copied to."""
+        p = self.plan
+        if not p.packs:
+            return [x._replace(b=self._b(x.b, columns)) for x in p.inside]
+        row = self._vectors(columns) * p.width
+        return [x._replace(b=x.b // p.inside[-1].b * row) for x in p.inside]
+
+    def _panel(self, b: str, length: str, columns: int) -> str:
+        """Where tiles find a panel: the task's memory, which it is copied to first, if it is."""
+        e, p, is_rest = self.e, self.plan, columns != self.plan.columns
+        if not p.packs or not columns:
+            return b
+        packing = e.op(f"load ptr, ptr {e.element('%args', 'ptr', 4 + len(self.own) + TILES + is_rest)}")
+        outer = math.prod(x.extent for x in p.inside[:-1])
+        count = e.op(f"mul nuw nsw i64 {length}, {outer}") if outer > 1 else length
+        lanes = self._number(columns - (self._vectors(columns) - 1) * p.width)
+        e.do(f"call void {packing}(ptr {b}, ptr {self.scratch}, i64 {count}, i64 {self._number(p.inside[-1].b)}, "
+             f"i64 {lanes})")  # fmt: skip
+        return self.scratch
+
     def _columns(self, a, b, rest, c, length, adds, rows, panels, last) -> None:
         """Panel after panel of columns, then, in the `last` block of them, those beyond, if there are any."""
         e, p = self.e, self.plan
@@ -146,10 +175,11 @@ class _Loops:
         if p.packed:
             at = e.op(f"mul nuw nsw i64 {j}, {self._number(math.prod(x.extent for x in self.contraction.terms))}")
         b = self._moved(b, at, p.columns)
-        self._rows(a, b, self._moved(c, j, p.columns), length, adds, p.columns, *rows)
+        panel = self._panel(b, length, p.columns)
+        self._rows(a, panel, self._moved(c, j, p.columns), length, adds, p.columns, *rows)
         e.end_loop(opened)
         c = e.element(c, self.type.memory, self._number(p.panels * p.columns))
-        self._if(last, lambda: self._rows(a, rest, c, length, adds, p.rest, *rows))
+        self._if(last, lambda: self._rows(a, self._panel(rest, length, p.rest), c, length, adds, p.rest, *rows))
 
     def _rows(self, a, b, c, length, adds, columns: int, low, high) -> None:
         """Every row from `low` to `high` (see `Plan.units`) of some columns."""
@@ -169,16 +199,16 @@ class _Loops:
     def _tile(self, a, b, c, t: str, length, adds, columns: int) -> None:
         """Tile `t` down the rows, which is another one where rows are left, and it is theirs."""
         p = self.plan
-        a, c = self._moved(a, t, p.rows * p.row.a), self._moved(c, t, p.rows * p.row.c)
+        a, c = self._moved(a, t, p.tile_step), self._moved(c, t, p.rows * p.row.c)
         self._if(self.e.op(f"icmp eq i64 {t}, {self._number(p.down)}"),
                  lambda: self._call(a, b, c, length, adds, columns, below=True),
                  lambda: self._call(a, b, c, length, adds, columns))  # fmt: skip
 
     def _call(self, a, b, c, length, adds, columns: int, below: bool = False) -> None:
         """The call of a tile of panels or of the columns beyond; of the one below them, for the rows that are left."""
-        e, p, inner = self.e, self.plan, self.plan.inside[-1]
+        e, p, inner = self.e, self.plan, self._terms(columns)[-1]
         last = columns - (self._vectors(columns) - 1) * p.width
-        numbers = (p.row.a, inner.a, self._b(inner.b, columns), p.row.c, last)
+        numbers = (p.row.a, inner.a, inner.b, p.row.c, last)
         given = ", ".join(f"i64 {self._number(n)}" for n in numbers)
         count = self._number(p.left if below else p.rows)
         at = 4 + len(self.own) + 2 * (columns != p.columns) + below
@@ -199,14 +229,27 @@ class _Loops:
 
     def _tile_name(self, columns: int, below: bool) -> str:
         p, vectors = self.plan, self._vectors(columns)
-        is_full = columns == vectors * p.width
-        told = p.width if is_full else tiles.ARGUMENT
-        if not is_full and not self.w.machine.masks(self.type.bytes):
-            told = columns - (vectors - 1) * p.width
-        outer = tuple(tiles.Term(x.extent, x.a, self._b(x.b, columns)) for x in p.inside[:-1])
+        outer = tuple(tiles.Term(x.extent, x.a, x.b) for x in self._terms(columns)[:-1])
         rows = p.left if below and not p.is_ragged else p.rows
-        tile = tiles.Tile(self.type, p.width, rows, vectors, told, outer, p.outside is not None, below and p.is_ragged)
+        told, adds = self._told(columns), p.outside is not None
+        tile = tiles.Tile(self.type, p.width, rows, vectors, told, outer, adds, below and p.is_ragged)
         return self.w.function(tiles.text(tile))
+
+    def _packing_names(self) -> list[str]:
+        """The functions that copy panels and the columns beyond, where tasks do; or one stands for the other."""
+        p = self.plan
+        if not p.packs:
+            return []
+        each = [columns or p.columns or p.rest for columns in (p.columns * bool(p.panels), p.rest)]
+        panels = [tiles.Panel(self.type, p.width, self._vectors(columns), self._told(columns)) for columns in each]
+        return [self.w.function(tiles.packing(panel)) for panel in panels]
+
+    def _told(self, columns: int) -> int:
+        """The lanes of the last vector that are columns, or that an argument tells it."""
+        p, vectors = self.plan, self._vectors(columns)
+        if columns != vectors * p.width and self.w.machine.masks(self.type.bytes):
+            return tiles.ARGUMENT
+        return columns - (vectors - 1) * p.width
 
     def _vectors(self, columns: int) -> int:
         return max(-(-columns // self.plan.width), 1)

@@ -38,6 +38,7 @@ class Tile(NamedTuple):
 
 
 ARGUMENT = 0
+ROWS_AHEAD = 8  # of B, that packing asks for before it comes to them
 PARAMETERS = ("ptr readonly %a, ptr readonly %b, ptr %c, i64 %k, i64 %step, i64 %by_a, i64 %by_b, i64 %across, "
               "i64 %lanes, i1 %adds, i64 %rows")  # fmt: skip
 
@@ -71,6 +72,39 @@ def text(tile: Tile) -> str:
     else:
         _store(e, tile, sums, v, False, there)
     return "\n".join([f"({PARAMETERS}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+PACKING = "ptr readonly %b, ptr noalias %to, i64 %k, i64 %by_b, i64 %lanes"
+
+
+class Panel(NamedTuple):
+    """What distinguishes one packing function from another (see `Tile`)."""
+
+    type: Type
+    width: int
+    vectors: int
+    last: int
+
+
+@lru_cache(maxsize=256)
+def packing(panel: Panel) -> str:
+    """Parameters and body of a function that copies `k` rows of B, `by_b` elements apart, to rows of whole vectors, one
+    after the other. It asks for lines some rows before it comes to them: from row to row, processors do not.
+    """
+    e, t, width = Emitter(), panel.type, panel.width
+    tile = Tile(t, width, 0, panel.vectors, panel.last, (), False)
+    if panel.last == ARGUMENT:
+        _note_lanes(e, tile)
+    k, opened = e.begin_loop(0, "%k")
+    row = e.element("%b", t.memory, e.op(f"mul nsw i64 {k}, %by_b"))
+    to = e.element("%to", t.memory, e.op(f"mul nuw nsw i64 {k}, {panel.vectors * width}"))
+    later = e.element(row, t.memory, e.op(f"mul nsw i64 %by_b, {ROWS_AHEAD}"))
+    for j in range(panel.vectors):
+        x = e.load(t, e.element(row, t.memory, j * width), width, mask=_mask(e, tile, j))
+        e.store(t, x, e.element(to, t.memory, j * width), width)
+        e.do(f"call void @llvm.prefetch.p0(ptr {e.element(later, t.memory, j * width)}, i32 0, i32 3, i32 1)")
+    e.end_loop(opened)
+    return "\n".join([f"({PACKING}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
 def _zero(t: Type) -> str:

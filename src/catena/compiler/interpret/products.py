@@ -23,7 +23,11 @@ def contract(memory: Memory, step: Contract) -> None:
     dtype = operations.memory(form.type)
     lengths = [math.prod(x.extent for x in axes) for axes in (form.batch, form.rows, form.terms)]
     members, rows, terms = lengths
-    a = _walk(memory[step.a].view(dtype), (*form.batch, *form.rows, *form.terms), "a").reshape(lengths)
+    if p.in_tiles:
+        panels = memory[step.a].view(dtype)[: (p.down + bool(p.left)) * terms * p.rows].reshape(-1, terms, p.rows)
+        a = panels.transpose(0, 2, 1).reshape(-1, terms)[:rows].reshape(lengths)
+    else:
+        a = _walk(memory[step.a].view(dtype), (*form.batch, *form.rows, *form.terms), "a").reshape(lengths)
     if p.packed:
         b = _unpacked(memory, step, dtype, members, terms)
     else:

@@ -1,9 +1,9 @@
 """Products and convolutions as one form: C[batch, rows, columns] is a sum over terms of A times B.
 
 Each axis says how far apart its steps lie in A, B and C. Windows of a convolution are row and term axes that
-overlap in A, so no patches are ever written down. `plan` chooses the tile that registers hold, whether B is
-packed first, the part of the terms that stays in cache, and what one thread does at a time; it looks at sizes
-alone, so results do not depend on the number of threads. `emit.contract` writes the loops around the tile function.
+overlap in A, so no patches are ever written down. `plan` chooses the tile that registers hold, whether A and
+B are packed, and when, the part of the terms that stays in cache, and what one thread does at a time; it looks at
+sizes alone, so results do not depend on the number of threads. `emit.contract` writes the loops around the tiles.
 """
 
 from __future__ import annotations
@@ -51,12 +51,25 @@ class Plan(NamedTuple):
     rows: int  # of a tile
     columns: int
     packed: bool  # whether B lies in panels of a tile's columns
+    packs: bool  # whether a task copies each panel of B into memory of its own before tiles read it
+    in_tiles: bool  # whether A lies in panels of a tile's rows, the last one with room for as many
     outside: tuple[int, Axis, int | None] | None  # a loop around the tiles: how often, its axis, steps at once
     inside: tuple[Axis, ...]  # the terms of a tile
 
     @property
     def panels(self) -> int:
         return self.contraction.columns // self.columns
+
+    @property
+    def tile_step(self) -> int:
+        """The elements of A from a tile's rows to those of the next."""
+        terms = math.prod(x.extent for x in self.contraction.terms)
+        return self.rows * (terms if self.in_tiles else self.row.a)
+
+    @property
+    def panel_terms(self) -> int:
+        """The terms of a panel of B that a task copies, at most."""
+        return math.prod(x.extent for x in self.inside)
 
     @property
     def rest(self) -> int:
@@ -121,31 +134,60 @@ def merged(axes) -> tuple[Axis, ...]:
 # ---- what to do --------------------------------------------------------------------------------------------
 
 
-def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: int = 1) -> Plan:
-    """The plan; `contiguous` says whether the columns of B lie side by side, `times` how often it is used as it is."""
+def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: int = 1, may_move: bool = False) -> Plan:
+    """The plan; `contiguous` says whether the columns of B lie side by side, `times` how often it is used as it is,
+    `may_move` whether A may be copied.
+    """
     width, limits = machine.vector_bytes // contraction.type.bytes, machine.products
     contraction = contraction._replace(rows=_tiled_last(contraction, width, machine))
     extent = contraction.rows[-1].extent if contraction.rows else 1
     rows, columns, _ = _tile(extent, contraction.columns, width, machine)
+    in_tiles = may_move and _is_read_across(contraction, machine)
+    if in_tiles:
+        contraction = contraction._replace(
+            rows=(contraction.rows[0]._replace(a=1),), terms=merged(_counting(contraction.terms, "a", rows))
+        )
     bytes_ = math.prod(x.extent for x in contraction.terms) * contraction.columns * contraction.type.bytes
     repeats = math.prod(x.extent for x in contraction.rows)
-    often = (
-        bytes_ > machine.memory.first_cache and repeats * times >= limits.packed_rows and contraction.columns > columns
-    )
-    packed = not contiguous or often
+    is_large = bytes_ > machine.memory.first_cache
+    longest = TERMS_OF_ROW if repeats == 1 and is_large else limits.terms
+    in_panels = is_large and contraction.columns > columns
+    if contiguous and in_panels and times == 1 and len(contraction.rows) == 1:
+        least = (1 if bytes_ > machine.memory.second_cache else 2) * limits.packing.rows_in_tasks
+        outside, inside = _blocked(contraction, columns, longest, machine)
+        if repeats >= least and _packs(inside, columns, contraction.type.bytes, machine):
+            return Plan(contraction, width, rows, columns, False, True, in_tiles, outside, inside)
+    packed = not contiguous or (in_panels and repeats * times >= limits.packing.rows)
     if packed:
-        terms, batch = _counting(contraction.terms), _counting(contraction.batch)
+        terms, batch = _counting(contraction.terms, "b"), _counting(contraction.batch, "b")
         contraction = contraction._replace(terms=merged(terms), batch=merged(batch))
-    alone = repeats == 1 and bytes_ > machine.memory.first_cache
-    longest = TERMS_OF_ROW if alone else limits.terms
-    return Plan(contraction, width, rows, columns, packed, *_blocked(contraction, columns, longest, machine))
+    outside, inside = _blocked(contraction, columns, longest, machine)
+    return Plan(contraction, width, rows, columns, packed, False, in_tiles, outside, inside)
 
 
-def _counting(axes) -> tuple[Axis, ...]:
-    """The axes with strides in B as in an array of just these: what they count of is a packed row or member."""
-    step, out = 1, []
+def _is_read_across(contraction: Contraction, machine: Machine) -> bool:
+    """Whether tiles would find the next term of A in another line of memory, so often that copying it costs less."""
+    size, limits = contraction.type.bytes, machine.products
+    if len(contraction.rows) != 1 or contraction.batch or not contraction.terms:
+        return False
+    row, terms = contraction.rows[0], math.prod(x.extent for x in contraction.terms)
+    lines = abs(contraction.terms[-1].a) * size >= machine.memory.line
+    is_large = row.extent * terms * size > machine.memory.first_cache
+    return lines and is_large and row.extent >= limits.most_rows and contraction.columns >= limits.packing.columns
+
+
+def _packs(inside: tuple[Axis, ...], columns: int, size: int, machine: Machine) -> bool:
+    """Whether a task may copy panels: one fits its memory, and its terms lie evenly in B, one after the other."""
+    terms = [Axis(x.extent, 0, x.b, 0) for x in inside]
+    panel = math.prod(x.extent for x in inside) * columns * size
+    return len(merged(terms)) == 1 and panel <= machine.products.packing.panel
+
+
+def _counting(axes, operand: str, step: int = 1) -> tuple[Axis, ...]:
+    """The axes with strides in an operand as in an array of just these: they count packed rows or members."""
+    out: list[Axis] = []
     for x in reversed(axes):
-        out.insert(0, x._replace(b=step))
+        out.insert(0, x._replace(**{operand: step}))
         step *= x.extent
     return tuple(out)
 
@@ -217,22 +259,36 @@ def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
     taken which reads least.
     """
     limits, members = machine.products, math.prod(x.extent for x in p.contraction.batch)
-    floor = limits.shared_in_loops if in_loop else limits.shared
-    total = p.contraction.products
     most = limits.most_tasks if p.strips or p.row.extent > 1 else TASKS_OF_ROW
-    wanted = min(most, total // limits.task) if total >= floor else 1
+    wanted = min(most, p.contraction.products // limits.task) if _is_shared(p, machine, in_loop) else 1
     wanted = max(1, -(-wanted // members))
     rows, columns = math.prod(x.extent for x in p.contraction.rows), p.contraction.columns
     ways = [(min(p.units, -(-wanted // c)), c) for c in range(1, 1 if by_rows else min(p.panels, wanted) + 1)]
     enough = [way for way in ways if math.prod(way) >= min(wanted, p.units * p.panels)] or ways[-1:]
     down, across = min(enough, key=lambda way: way[0] * columns + way[1] * rows, default=(min(p.units, wanted), 1))
     units, panels = -(-p.units // down), max(1, -(-p.panels // across))
-    if not p.strips:
+    if p.packs:
+        units = -(-p.units // -(-p.units * p.rows // limits.task_rows))
+        panels = p.panels if by_rows else -(-p.panels // min(p.panels, -(-wanted // -(-p.units // units))))
+    elif not p.strips:
         read = math.prod(x.extent for x in p.contraction.terms) * columns // across * p.contraction.type.bytes
-        least = limits.packed_rows // 2 if read > machine.memory.second_cache else 1
+        least = limits.packing.rows // 2 if read > machine.memory.second_cache else 1
         units = max(min(units, limits.task_rows // p.rows), min(p.units, -(-least // p.rows)), 1)
     down, across = -(-p.units // units), max(1, -(-p.panels // panels))
     return Tasks(members * down * across, down, units, across, panels)
+
+
+def _is_shared(p: Plan, machine: Machine, in_loop: bool) -> bool:
+    """Whether a contraction is worth being shared out."""
+    limits = machine.products
+    return p.contraction.products >= (limits.shared_in_loops if in_loop else limits.shared)
+
+
+def has_rows_enough(p: Plan, machine: Machine, in_loop: bool) -> bool:
+    """Whether tasks of whole rows are enough to share out, where each packs all of B."""
+    rows = math.prod(x.extent for x in p.contraction.rows)
+    enough = rows >= machine.sharing.row_tasks * machine.products.task_rows
+    return enough or not p.packs or not _is_shared(p, machine, in_loop)
 
 
 def has_rows_in_order(p: Plan) -> bool:

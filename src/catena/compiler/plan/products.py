@@ -1,8 +1,10 @@
 """Products of arrays as steps: real ones by tiles (see `contraction`), complex ones by BLAS, tiny ones and those with a
 vector as loop nests; convolutions by tiles.
 
-Tiles read the left operand where it lies, through transposes; the right one too when its columns lie side by
-side and it is small or read few times, else it is packed into panels first. BLAS reads operands where they lie
+Tiles read the left operand where it lies, through transposes, unless it is large and each term in another line of
+memory: then it is copied into panels of a tile's rows. The right one is read where it lies too when its columns lie
+side by side and it is small or read few times; else it is packed into panels: by each task as it comes to them, or
+first, where its columns do not lie so or it stays as it is in a loop. BLAS reads operands where they lie
 when each of their groups of dimensions (batch, free, contracted) has one stride and the matrix has one unit
 stride; else they are copied into that layout first.
 """
@@ -104,7 +106,7 @@ def _tiled(p: Planner, frame: Frame, step: Step) -> None:
     lines = [Axis(lhs.shape[d], sa[d], 0, sc[len(lb) + i]) for i, d in enumerate(lfree)]
     terms = [Axis(lhs.shape[p], sa[p], sb[q], 0) for p, q in zip(lc, rc)]
     columns = [Axis(rhs.shape[d], 0, sb[d], 0) for d in rfree]
-    _contract(p, frame, step, (a, b), (batch, lines, terms, columns), (rhs, rb, rc, rfree))
+    _contract(p, frame, step, (a, b), (batch, lines, terms, columns), (rhs, rb, rc, rfree), (lhs, lc, lfree))
 
 
 def convolve(p: Planner, frame: Frame, i: int, v: Value) -> None:
@@ -139,9 +141,9 @@ def _split(frame: Frame, x: Value, d: int, groups: int) -> tuple[Value, list[int
     return _beside(frame, "reshape", shape, (x,)), [e + (e > d) for e in range(x.ndim)]
 
 
-def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout) -> None:
+def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=None) -> None:
     """The contraction of stored operands; `layout` is a view of the right one, for packing it, and its
-    dimensions by kind (batch, terms, columns).
+    dimensions by kind (batch, terms, columns); `left` one of the left one (terms, rows), where it may be copied.
     """
     v = step.node
     a, b = operands
@@ -151,7 +153,8 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout) -> N
     if context.check_bounds:
         _check_bounds(form, a, b, v, columns)
     side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)
-    plan = contraction.plan(form, p.machine, side_by_side, _times(frame, layout[0]))
+    plan = contraction.plan(form, p.machine, side_by_side, _times(frame, layout[0]), left is not None)
+    lines = _in_tiles(p, frame, *left, plan) if plan.in_tiles else p.address(frame, a)
     panels, rest = _panels(p, frame, *layout, plan) if plan.packed else (p.address(frame, b), None)
     costs = p.costs
     costs.units += form.products // 8
@@ -161,11 +164,11 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout) -> N
     of_after = {} if after is None else p.operands(frame, after)
     tasks = contraction.tasks(plan, p.machine, p.depth > 0, after is not None)
     c = p.address(frame, v)
-    frame.steps.append(
-        Contract(plan, tasks, p.address(frame, a), panels, rest, c, p.depth > 0, after, in_place, of_after)
-    )
+    frame.steps.append(Contract(plan, tasks, lines, panels, rest, c, p.depth > 0, after, in_place, of_after))
     if plan.packed:
         p.free_here(frame, (panels, rest))
+    if plan.in_tiles:
+        p.free_here(frame, (lines,))
     if step.epilogue is not None and after is None:
         launch(p, frame, step.epilogue, in_place)
 
@@ -189,8 +192,8 @@ def check_walk(what: str, steps, size: int) -> None:
 
 
 def _epilogue(p: Planner, frame: Frame, step: Step, plan: contraction.Plan):
-    """The scheduled loop nest that a product's epilogue runs on its rows, None where rows are not one dimension; and
-    whether it writes memory that it reads.
+    """The scheduled loop nest that a product's epilogue runs on its rows, None where rows are not one dimension, or too
+    few to share out; and whether it writes memory that it reads.
     """
     nest, values = step.epilogue, frame.fused.region.values
     if nest is None:
@@ -199,7 +202,8 @@ def _epilogue(p: Planner, frame: Frame, step: Step, plan: contraction.Plan):
     reads = {frame.blocks[r] for r in step.reads if r in frame.blocks}
     in_place = any(b in reads for b in written)
     stitch.merge_rows(RowGroup([nest], len(row_shape(step.node)), 0, {}, 0, []))
-    if len(nest.rows) != 1 or not contraction.has_rows_in_order(plan):
+    in_tasks = contraction.has_rows_in_order(plan) and contraction.has_rows_enough(plan, p.machine, p.depth > 0)
+    if len(nest.rows) != 1 or not in_tasks:
         nest.rows = ()
         return None, in_place
     schedule(p, nest)
@@ -234,6 +238,34 @@ def _panels(p: Planner, frame: Frame, x: Value, batch, terms, columns, plan, ane
         part = _beside(frame, "transpose", (members, count, length, each), (part,), Transpose((0, 2, 1, 3)))
         packed.append(_copied(p, frame, part, anew))
     return tuple(packed)
+
+
+def _in_tiles(p: Planner, frame: Frame, x: Value, terms, rows, plan, anew=False) -> Buffer:
+    """The left operand in panels: for each tile, the rows of each term, and those that are left, in one of their own.
+    Before the loop, in memory that is there `anew`, where `x` does not change in one.
+    """
+    outside = frame.outside
+    if _is_fixed(outside, x):
+        with p.before(outside):
+            made = _in_tiles(p, outside.frame, _fixed(outside, x), terms, rows, plan, True)
+        outside.made.append(made)
+        return made
+    length, m = (math.prod(x.shape[d] for d in dims) for dims in (terms, rows))
+    order = (*terms, *rows)
+    flat = _beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
+    flat = _beside(frame, "reshape", (length, m), (flat,))
+    panels = _beside(frame, "beside", (plan.down + bool(plan.left), length, plan.rows), (x,))
+    size = panels.nbytes
+    buffer = frame.blocks[panels.number] = p.allocate_anew(size) if anew else p.allocate(size)
+    for start, count, each in ((0, plan.down, plan.rows), (plan.down, int(plan.left > 0), plan.left)):
+        if count:
+            part = flat
+            if count * each < m:
+                part = _beside(frame, "slice", (length, count * each), (flat,), Slice((0, start * plan.rows), (1, 1)))
+            part = _beside(frame, "reshape", (length, count, each), (part,))
+            part = _beside(frame, "transpose", (count, length, each), (part,), Transpose((1, 0, 2)))
+            launch(p, frame, frame.nests.copy(part, panels, start))
+    return buffer
 
 
 def _is_fixed(outside: Outside | None, x: Value) -> bool:

@@ -310,7 +310,8 @@ class Contract(Step):
             ("terms", [x.extent for x in form.terms]),
         )
         listed = ", ".join(f"{what} {' x '.join(map(str, sizes))}" for what, sizes in axes if sizes)
-        tile = f"tiles {self.plan.rows} x {self.plan.columns}{', B packed' * self.plan.packed}"
+        how = ", B packed" if self.plan.packed else ", panels of B packed by tasks" if self.plan.packs else ""
+        tile = f"tiles {self.plan.rows} x {self.plan.columns}{how}"
         return f"{form.type.name} {listed}; {tile}{f'; on its rows: {operations(self.after)}' if self.after else ''}"
 
 
