@@ -150,3 +150,27 @@ def test_dependencies_are_closed_and_definitions_named():
 def test_unknown_name():
     with pytest.raises(ValueError, match="vector_math has no function 'sinc'; it has exp, "):
         vector_math.define("sinc", "float", 4)
+
+
+KINDS = (0.0, -0.0, 0.5, 1.0, -2.0, -2.5, 5.0, 11.0, 33.0, -40.25, 170.0, 1e-320, 1e8, 1e300, np.inf, np.nan)
+
+
+@pytest.mark.parametrize("name", ["log_beta", "beta", "poch", "gamma", "erfcx"])
+def test_lanes_do_not_hang_on_those_beside(name):
+    """Branches are for vectors in which some lane is of their kind: each kind is alone in vectors, and among others."""
+    alone = [a.ravel() for a in np.meshgrid(KINDS, KINDS, range(8), indexing="ij")]
+    order = np.random.default_rng(0).permutation(alone[0].size)
+    for elem in FORMATS:
+        function = harness.Compiled(name, elem, 8)
+        with np.errstate(over="ignore", under="ignore"):
+            x = [a.astype(function.scalar) for a in alone[: function.arity]]
+        assert bits(function(*x)[order]) == bits(function(*(a[order] for a in x)))
+
+
+def test_erfcx_of_floats_is_rounded_once():
+    x = np.concatenate([np.linspace(-9.5, 9.5, 4000), np.geomspace(1e-30, 1e30, 96)]).astype(np.float32)
+    for value, exact in zip(harness.Compiled("erfcx", "float", 8)(x).tolist(), x.tolist()):
+        with accuracy.mp.workprec(700):
+            want = accuracy.mp.exp(exact * accuracy.mp.mpf(exact)) * accuracy.mp.erfc(exact) if exact < 20 else None
+        if want is not None and want < FORMATS["float"].max:
+            assert accuracy.error(value, want, "float") <= 0.51, exact

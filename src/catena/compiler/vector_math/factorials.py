@@ -70,10 +70,13 @@ def gamma(m, x, precision):
     else:
         small = (a < RECURRENCE) & ~m.equal(x, 0.0)
         near = _product(m, small & ~(m.equal(m.floor(x), x) & (x < 0.0)), x)
-        b = m.where(a >= RECURRENCE, m.where(a < 200.0, a, 200.0), RECURRENCE)
-        first, second = _stirling(m, b)
-        far = m.where(x < 0.0, _mirrored(m, b, first, second), first * second)
-        value = m.where(a < RECURRENCE, near, far)
+
+        def far():
+            b = m.where(a >= RECURRENCE, m.where(a < 200.0, a, 200.0), RECURRENCE)
+            first, second = _stirling(m, b)
+            return m.where_any(x < 0.0, lambda: _mirrored(m, b, first, second), first * second)
+
+        value = m.where_any(~(a < RECURRENCE), far, near)
     value = m.where(a < 2.0**-1000, 1.0 / x, value)
     value = m.where(x < -200.0, 0.0, m.where(m.equal(x, INF), INF, value))
     pole = (x < 0.0) & m.equal(m.floor(x), x)
@@ -95,11 +98,14 @@ def _beta_of_small(m, on, a, b, precision):
     return ratio - ratio * (lost * m.digamma(total))
 
 
+LARGE_IN_SINGLE = 32.0  # from which on differences of the logarithms of gamma functions have too few digits for floats
+
+
 def _log_beta_in_single(m, p, q):
     """For 0 < p <= q, with enough digits for single precision also where it is small, as at B(1, 1). Vectors seldom
     have parameters of every size.
     """
-    large, both = q >= LARGE_SHAPE, p >= LARGE_SHAPE
+    large, both = q >= LARGE_IN_SINGLE, p >= LARGE_IN_SINGLE
     one = m.plain_lgamma(m.where(both, 1.0, p))
     r = m.where(large, 1.0, q)
     value = m.where_any(~large, lambda: one + (m.plain_lgamma(r) - m.plain_lgamma(m.where(large, 1.0, p) + r)), one)
@@ -140,20 +146,28 @@ def _log_beta_of_any(m, a, b, p, q, precision):
     # Both parameters are small, or one is negative.
     total = p + q
     tiny = p < 1e-290
-    ratio = _beta_of_small(m, positive & ~large & ~tiny, p, q, precision)
-    small = m.where(positive & ~tiny, m.log(m.abs(ratio)), m.lgamma(p) + (m.lgamma(q) - m.lgamma(total)))
-    # One is large.
-    s, t = m.where(large, p, 1.0), m.where(large, m.where(q < INF, q, 1e300), LARGE_SHAPE)
-    quotient = s / t
-    rests = _stirling_rest(m, t) - _stirling_rest(m, s + t)
-    mixed = m.lgamma(s) + rests - (t + (s - 0.5)) * m.log1p(quotient) - s * (m.log(t) - 1.0)
-    # Both are.
-    s = m.where(both & large, s, LARGE_SHAPE)
-    quotient = s / t
-    rests = rests + _stirling_rest(m, s)
-    even = (s - 0.5) * (m.log(quotient) - m.log1p(quotient)) - t * m.log1p(quotient)
-    whole = HALF_LOG_TWO_PI - 0.5 * m.log(t) + rests + even
-    value = m.where(large, m.where(both, whole, mixed), small)
+    t = m.where(large, m.where(q < INF, q, 1e300), LARGE_SHAPE)
+
+    def of_small():
+        ratio = _beta_of_small(m, positive & ~large & ~tiny, p, q, precision)
+        apart = lambda: m.lgamma(p) + (m.lgamma(q) - m.lgamma(total))
+        return m.where_any(~(positive & ~tiny), apart, m.log(m.abs(ratio)))
+
+    def mixed():
+        s = m.where(large, p, 1.0)
+        rests = _stirling_rest(m, t) - _stirling_rest(m, s + t)
+        return m.lgamma(s) + rests - (t + (s - 0.5)) * m.log1p(s / t) - s * (m.log(t) - 1.0)
+
+    def even():
+        s = m.where(both & large, p, LARGE_SHAPE)
+        quotient = s / t
+        rests = _stirling_rest(m, t) - _stirling_rest(m, m.where(large, p, 1.0) + t) + _stirling_rest(m, s)
+        longer = m.log1p(quotient)
+        return HALF_LOG_TWO_PI - 0.5 * m.log(t) + rests + ((s - 0.5) * (m.log(quotient) - longer) - t * longer)
+
+    value = m.where_any(~large, of_small, m.like(p, 0.0))
+    value = m.where_any(large & ~both, mixed, value)
+    value = m.where_any(large & both, even, value)
     value = m.where(m.equal(q, INF) & positive, -INF, value)
     return m.where(m.equal(a, a) & m.equal(b, b), value, NAN)
 
@@ -184,20 +198,28 @@ def poch(m, z, n, precision):
     ratio = gamma(m, near, precision) / gamma(m, m.where(small, z, 1.0), precision)
     ratio = ratio + ratio * (m.where(small, lost, 0.0) * m.digamma(near))
     large = (z >= LARGE_SHAPE) & (total >= LARGE_SHAPE) & (total < INF)
-    s, t = m.where(large, z, LARGE_SHAPE), m.where(large, n, 0.0)
-    whole = s + t
-    rests = _stirling_rest(m, whole) - _stirling_rest(m, s)
-    log = (s - 0.5) * m.log1p(t / s) + t * (m.log(whole) - 1.0) + rests
-    apart = m.where(large | at_pole | from_pole, 1.5, total), m.where(large | at_pole | from_pole, 1.5, z)
-    log = m.where(large, log, m.lgamma(apart[0]) - m.lgamma(apart[1]))
-    value = m.where(small, ratio, sign_of_gamma(m, total) * sign_of_gamma(m, z) * m.exp(log))
+
+    def by_logarithms():
+        s, t = m.where(large, z, LARGE_SHAPE), m.where(large, n, 0.0)
+        whole = s + t
+        rests = _stirling_rest(m, whole) - _stirling_rest(m, s)
+        log = (s - 0.5) * m.log1p(t / s) + t * (m.log(whole) - 1.0) + rests
+        bad = large | at_pole | from_pole
+        log = m.where(large, log, m.lgamma(m.where(bad, 1.5, total)) - m.lgamma(m.where(bad, 1.5, z)))
+        return sign_of_gamma(m, total) * sign_of_gamma(m, z) * m.exp(log)
+
+    value = m.where_any(~small, by_logarithms, ratio)
     value = m.where(from_pole, 0.0, m.where(at_pole, INF, value))
     # Both are poles: (z)_n = (-1)^n (1 - z - n)_n, where gamma functions of positive numbers are.
     both = from_pole & at_pole & m.equal(m.floor(n), n)
-    p, q = m.where(both, 1.0 - z, 1.0), m.where(both, 1.0 - total, 1.0)
-    mirrored = m.exp(m.lgamma(p) - m.lgamma(q))
-    odd = ~m.equal(m.floor(n * 0.5) * 2.0, n)
-    value = m.where(both, m.where(odd, -mirrored, mirrored), value)
+
+    def between_poles():
+        p, q = m.where(both, 1.0 - z, 1.0), m.where(both, 1.0 - total, 1.0)
+        mirrored = m.exp(m.lgamma(p) - m.lgamma(q))
+        odd = ~m.equal(m.floor(n * 0.5) * 2.0, n)
+        return m.where(odd, -mirrored, mirrored)
+
+    value = m.where_any(both, between_poles, value)
     value = m.where(m.equal(z, INF) & (m.abs(n) < INF), m.where(n > 0.0, INF, 0.0), value)
     value = m.where(m.equal(n, 0.0), 1.0, value)
     return m.where(m.equal(z, z) & m.equal(n, n), value, NAN)

@@ -42,9 +42,19 @@ def erfcx_of_tail(m, a, precision):
     return m.where(a < FAR, near, inverse * horner(m, series, square))
 
 
+def _erfcx_in_single(m, x, a):
+    """Below 0 by 2 exp(x^2), which is beyond single precision from 10 on."""
+    inverse = 1.0 / (a + 3.0)
+    tail = inverse * fitted_to(m, fitted.ERFCX_SINGLE, 1.0 - 6.0 * inverse)
+    bound = m.where(a < 10.0, a, 10.0)
+    return m.where_any(x < 0.0, lambda: 2.0 * m.short_exp(bound * bound) - tail, tail)
+
+
 def erfcx(m, x, precision):
     """exp(x^2) erfc(x)."""
     a = m.abs(x)
+    if precision > 1e-12:
+        return _erfcx_in_single(m, x, a)
     tail = erfcx_of_tail(m, a, precision)
     small = m.where(a < 0.5, x, 0.5)
     around_zero = exp_of_square(m, small, 1.0) * m.erfc(small)
