@@ -156,6 +156,9 @@ class Forward:
             slope = self.m.where(mask, 0.0 if slope is None else slope, 0.0 if other is None else other)
         return Dual(self.m.where(mask, plain(x), plain(y)), slope)
 
+    def where_any(self, mask, rare: Callable, otherwise):
+        return self.where(mask, rare(), otherwise)
+
     def maximum(self, x, y):
         return self.where(x > y, x, y)
 

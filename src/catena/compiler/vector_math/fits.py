@@ -16,7 +16,18 @@ INDENT = " " * 8
 GOAL = mp.mpf(2) ** -57
 SINGLE = mp.mpf(2) ** -32  # for results in single precision
 GOALS = dict.fromkeys(
-    ("QUANTILE_CENTRE_SINGLE", "QUANTILE_SINGLE", "ERFCX_SINGLE", "LOG_SINGLE", "EXP_SINGLE", "LGAMMA_SINGLE"), SINGLE
+    (
+        "QUANTILE_CENTRE_SINGLE",
+        "QUANTILE_SINGLE",
+        "ERFCX_SINGLE",
+        "LOG_SINGLE",
+        "EXP_SINGLE",
+        "LGAMMA_SINGLE",
+        "DAWSON_SINGLE",
+        "DAWSON_MIDDLE_SINGLE",
+        "DAWSON_FAR_SINGLE",
+    ),
+    SINGLE,
 ) | {"STIRLING_SINGLE": SINGLE * 16}  # at most a ninth of the result
 BY_POWERS = ("LOG_SINGLE", "EXP_SINGLE", "LGAMMA_SINGLE", "STIRLING_SINGLE")  # of small numbers
 X0 = mp.findroot(mp.ei, 0.37)  # the zero of the exponential integral
@@ -39,6 +50,14 @@ def dawson(x):
     """Dawson's integral, also where its factors are huge and tiny."""
     with mp.workdps(60 + int(x * x)):
         return +(mp.exp(-x * x) * mp.erfi(x) * mp.sqrt(mp.pi) / 2)
+
+
+def far_dawson(v):
+    """2 x times Dawson's integral of x = v^(-1/2)."""
+    if v > mp.mpf(1) / 900:
+        x = 1 / mp.sqrt(v)
+        return 2 * x * dawson(x)
+    return mp.fsum(mp.fac2(2 * k - 1) * (v / 2) ** k for k in range(60))  # DLMF 7.12.1
 
 
 def quantile(r):
@@ -118,6 +137,9 @@ FITS = {
     "QUANTILE_CENTRE_SINGLE": [(of_root(quantile_factor, 1), 0, 5.5)],
     "QUANTILE_SINGLE": two_pieces(lambda root: quantile_factor(root**2), (2.3, 4.3, 10.2)),
     "ERFCX_SINGLE": [(scaled_erfc, -1, 1)],
+    "DAWSON_SINGLE": [(of_root(lambda x: dawson(x) / x, 2), 0, 1)],
+    "DAWSON_MIDDLE_SINGLE": two_pieces(dawson, (1, 2.25, 4)),
+    "DAWSON_FAR_SINGLE": [(far_dawson, 0, INVERSE / 16)],
     "LOG_SINGLE": [(lambda f: mp.log1p(f) / f, mp.sqrt(0.5) - 1, mp.sqrt(2) - 1)],
     "EXP_SINGLE": [(mp.exp, -mp.log(2) / 2, mp.log(2) / 2)],
     "LGAMMA_SINGLE": [(lambda d: mp.loggamma(2 + d) / d, -0.75, 0.5)],

@@ -76,9 +76,20 @@ def erfcx_slope(m, x, precision):
     return m.where(x < 1.0, around, m.where(x < 8.0, -middle, m.where(m.equal(x, x), -series, NAN)))
 
 
+def _dawsn_in_single(m, x, a):
+    small = x * fitted_to(m, fitted.DAWSON_SINGLE, m.where(a < 1.0, x * x, 1.0))
+    middle = fitted_to(m, fitted.DAWSON_MIDDLE_SINGLE, m.where(a < 4.0, m.maximum(a, 1.0), 4.0))
+    inverse = 1.0 / m.maximum(a, 4.0)
+    far = 0.5 * inverse * fitted_to(m, fitted.DAWSON_FAR_SINGLE, inverse * inverse)
+    large = m.where(a < 4.0, middle, far)
+    return m.where(a < 1.0, small, m.where(x < 0.0, -large, large))
+
+
 def dawsn(m, x, precision):
     """exp(-x^2) times the integral of exp(t^2) from 0 to x; beyond 8 its divergent series (DLMF 7.12.1)."""
     a = m.abs(x)
+    if precision > 1e-12:
+        return _dawsn_in_single(m, x, a)
     small = x * fitted_to(m, fitted.DAWSON, m.where(a < 1.0, x * x, 1.0))
     middle = fitted_to(m, fitted.DAWSON_MIDDLE, m.where(a < 8.0, m.maximum(a, 1.0), 8.0))
     half = 0.5 / m.maximum(a, 8.0)
