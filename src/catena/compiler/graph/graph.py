@@ -73,6 +73,7 @@ from catena.compiler.graph.forms import (
 )
 from catena.core.dtypes import float0, is_extended
 from catena.core.errors import ADDRESSABLE, CompileError, OutOfMemoryError, value_too_large
+from catena.core.jaxpr import Literal
 from catena.core.stack import is_stack
 from catena.runtime import stacks
 
@@ -518,9 +519,12 @@ class Builder:
         return [self._operand(v, env) for v in jaxpr.outvars]
 
     def _operand(self, atom, env) -> Value:
-        if hasattr(atom, "val"):
-            return self.constant(np.asarray(storage(atom.val), physical(atom.aval)[1]))
-        return env[atom]
+        if type(atom) is not Literal:
+            return env[atom]
+        held, aval = getattr(atom.val, "_value", None), atom.aval
+        if type(held) is np.ndarray and held.dtype is aval.dtype and not aval.extended and held.dtype != float0:
+            return self.constant(held)
+        return self.constant(np.asarray(storage(atom.val), physical(aval)[1]))
 
     def _equation(self, eqn, env) -> None:
         rule = eqn.primitive.lower or eqn.primitive.rule("lower")
@@ -528,7 +532,8 @@ class Builder:
         by_parts = in_parts(eqn)
         results = self.call(by_parts, operands) if by_parts else self.checks.around(self, eqn, rule, operands)
         for var, out in zip(eqn.outvars, results, strict=True):
-            if (out.shape, out.dtype) != physical(var.aval):
+            aval = var.aval
+            if (out.shape, out.dtype) != (aval.shape, aval.dtype) and (out.shape, out.dtype) != physical(aval):
                 raise CompileError(f"lower rule of {eqn.primitive.name!r} gave {out!r} where {var.aval} was expected")
             env[var] = out
 

@@ -390,12 +390,14 @@ def merge_into(nest: Nest, d: int, e: int) -> None:
 
 def _forget(nest: Nest, gone: set[int]) -> None:
     def clean(a: Affine) -> Affine:
-        return (a[0], tuple(x for x in a[1] if x[0] not in gone), a[2])
+        if not any(d in gone for d, _ in a[1]):
+            return a
+        return (a[0], tuple([x for x in a[1] if x[0] not in gone]), a[2])
 
     keep = ~sum(1 << d for d in gone)
     for i, s in enumerate(nest.stmts):
-        if s.op in LOADS:
-            nest.stmts[i] = s._replace(attr=(s.attr[0], s.attr[1], clean(s.attr[2])))
+        if s.op in LOADS and (left := clean(s.attr[2])) is not s.attr[2]:
+            nest.stmts[i] = s._replace(attr=(s.attr[0], s.attr[1], left))
         elif s.op == "affine":
             nest.stmts[i] = s._replace(attr=clean(s.attr))
     nest.depends = [m & keep for m in nest.depends]

@@ -196,12 +196,9 @@ class _Fuser:
         self.roots[v.number] = self.roots.get(base, base)
 
     def _measure(self, v: Value) -> None:
-        depth, weight, costly = (
-            0,
-            0.0 if v.form != "map" or _is_checked(v) else 1.0,
-            v.form == "map" and v.params.op in COSTLY,
-        )
-        for a in {a.number: a for a in (v.args[:1] if _is_checked(v) else v.args)}.values():
+        op = v.params.op if v.form == "map" else None
+        depth, weight, costly = 0, 0.0 if op in (None, "checked") else 1.0, op in COSTLY
+        for a in {a.number: a for a in (v.args[:1] if op == "checked" else v.args)}.values():
             if a.number not in self.stored:
                 deep, heavy = self.effort.get(a.number, (0, 0.0))
                 depth = max(depth, deep)
