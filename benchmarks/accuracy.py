@@ -383,7 +383,6 @@ REASONS: dict[str, str] = {
     "slope.0.special.xlog1py": "both are within a hundredth of a unit of correct rounding",
     "slope.0.special.xlogy": "both are within 0.1 units of correct rounding",
     "slope.1.special.xlog1py": "both are within one unit",
-    "slope.0.special.boxcox": "`exp(lambda log(x)) / x`, of a rounded product; both are within 3.3 units",
     "slope.0.special.i1": "`i0 - i1 / x`, of two rounded functions",
     "special.kl_div": "both are within 0.05 units of correct rounding",
 }

@@ -620,3 +620,22 @@ def test_softmax_is_over_all_axes_unless_one_is_named():
     assert special.softmax(2.0) == 1 and special.log_softmax(2.0) == 0
     with pytest.raises(TypeError):
         special.softmax(x, 0)
+
+
+def test_slopes_of_boxcox_where_x_is_zero():
+    """Of (x^lmbda - 1) / lmbda at 0: by lmbda 1 / lmbda^2, by x the power of lmbda - 1."""
+    lmbda = jnp.array([0.5, 1.0, 2.0, 4.0])
+    by_lmbda = catena.vmap(catena.grad(special.boxcox, 1), (None, 0))(0.0, lmbda)
+    np.testing.assert_array_equal(by_lmbda, 1 / lmbda**2)
+    np.testing.assert_array_equal(catena.vmap(catena.grad(special.boxcox1p, 1), (None, 0))(-1.0, lmbda), by_lmbda)
+    by_x = catena.vmap(catena.grad(special.boxcox), (None, 0))(0.0, lmbda)
+    np.testing.assert_array_equal(by_x, [np.inf, 1.0, 0.0, 0.0])
+
+
+def test_slope_of_boxcox_by_x_is_a_power():
+    rng = np.random.default_rng(0)
+    x, lmbda = np.exp(rng.uniform(-5, 5, 2000)).astype(np.float32), rng.uniform(-3, 3, 2000).astype(np.float32)
+    exact = x.astype(np.float64) ** (lmbda.astype(np.float64) - 1)
+    for slope in (catena.grad(special.boxcox), catena.jit(catena.grad(special.boxcox))):
+        error = np.abs(np.asarray(catena.vmap(slope)(x, lmbda)) - exact) / np.spacing(exact.astype(np.float32))
+        assert error.max() <= 1.5

@@ -228,8 +228,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     >>> special.boxcox(jnp.array([1.0, 2.0]), 2.0)
     Array([0. , 1.5], dtype=float32)
     """
-    x, exponent = promote_inexact("boxcox", x, lmbda)
-    return _power_of_log(jnp.log(x), exponent)
+    return _boxcox(*promote_inexact("boxcox", x, lmbda))
 
 
 @_powers
@@ -245,6 +244,21 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """
     x, exponent = promote_inexact("boxcox1p", x, lmbda)
     return _power_of_log(jnp.log1p(x), exponent)
+
+
+@custom_jvp
+@jit
+def _boxcox(x, exponent):
+    return _power_of_log(jnp.log(x), exponent)
+
+
+@_boxcox.defjvp
+def _boxcox_jvp(primals, tangents):
+    """By x the power of an exponent less by one, which is rounded where the quotient of the power itself is not."""
+    (x, exponent), (dx, dexponent) = primals, tangents
+    zero = x == 0
+    slope = jnp.where(zero, x ** (exponent - 1), x**exponent / jnp.where(zero, 1, x))
+    return _boxcox(x, exponent), dx * slope + dexponent * _slope_by_exponent(jnp.log(x), exponent)
 
 
 @custom_jvp
@@ -267,6 +281,7 @@ def _power_of_log_jvp(primals, tangents):
     return _power_of_log(log, exponent), slope
 
 
+LEAST_POWER = -2000.0  # from which down exp(u) is zero, and u exp(u) too: of -infinity it would not be a number
 # Of (u exp(u) - exp(u) + 1) / u^2, whose terms cancel: 1 / (k! (k + 2)).
 SLOPE_OF_POWER = tuple(1 / (math.factorial(k) * (k + 2)) for k in range(18))
 
@@ -274,6 +289,8 @@ SLOPE_OF_POWER = tuple(1 / (math.factorial(k) * (k + 2)) for k in range(18))
 @jit
 def _slope_by_exponent(log, exponent):
     u = exponent * log
+    if not dtypes.is_complex(u.dtype):
+        u = jnp.maximum(u, LEAST_POWER)
     small = jnp.abs(u) < 1
     v, series = jnp.where(small, u, 0), 0
     for coefficient in reversed(SLOPE_OF_POWER):
