@@ -1,5 +1,6 @@
 """Loops are cut where conditions along the lanes change: between these places nothing is masked."""
 
+import itertools
 import re
 
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena.compiler.emit import seams
+from catena.compiler.kernels import conditions
 from catena.compiler.kernels.body import Stmt
-from catena.compiler.kernels.loops import Nest
+from catena.compiler.kernels.loops import Nest, Store
 from catena.compiler.machine import X86_64_V3
 from catena.compiler.native.compile import text_of
 
@@ -25,28 +27,55 @@ def comparing(n: int, *tests) -> Nest:
     return Nest([n], frozenset(), stmts, [1] * len(stmts), order=[0], vector=0, width=8)
 
 
-@pytest.mark.parametrize("op", seams.COMPARED)
+@pytest.mark.parametrize("op", conditions.COMPARED)
 @pytest.mark.parametrize("b", [1, -1, 3, 0])
 def test_what_is_settled_holds_there(op, b):
-    for n in (20, 64):
+    for n in (1, 5, 20, 64, None):
         for number in (-70, 0, 1, 5, 8, 19, 100):
-            nest = comparing(n, (op, 3, b, number))
-            found = seams.find(nest, 0)
-            parts = seams.parts(nest, 0, found)
-            assert parts[0][0] == 0 and parts[-1][1] == n
-            assert all(x[1] == y[0] for x, y in zip(parts, parts[1:]))
-            for start, stop in parts:
-                start = min(start, stop - 8)
-                truths = {seams.COMPARED[op](3 + b * k, number) for k in range(start, stop)}
-                settled = seams.settled(found, start, stop)
-                assert set(settled.values()) == (truths if len(truths) == 1 else set())
+            nest = comparing(n or 1000, (op, 3, b, number))
+            for vector in (0, None):  # along the lanes, and around them
+                nest.vector = vector
+                found = seams.pieces(nest, 0, n)
+                assert found[0].start == 0 and found[-1].stop == n
+                assert all(x.stop == y.start for x, y in itertools.pairwise(found))
+                for start, stop, settled in found:
+                    stop = 1000 if stop is None else stop
+                    start = max(min(start, stop - 8), 0) if vector == 0 and n else start
+                    truths = {conditions.COMPARED[op](3 + b * k, number) for k in range(start, stop)}
+                    assert set(settled.values()) == (truths if b and len(truths) == 1 else set())
+                    assert vector == 0 or not b or len(truths) == 1
 
 
 def test_loops_of_many_seams_stay_whole():
     tests = [("lt", 0, 1, 8 * k + 4) for k in range(1, 9)]
     nest = comparing(100, *tests)
-    assert seams.parts(nest, 0, seams.find(nest, 0)) == [(0, 100)]
-    assert seams.find(Nest([9], frozenset(), [Stmt("const", "int64", (), 1)], [0]), 0) == {}
+    assert len(seams.pieces(nest, 0, 100)) > seams.MOST_PIECES and seams.plan(nest, [0], ()) == set()
+    assert seams.plan(comparing(100, *tests[:1]), [0], ()) == {0}
+    assert conditions.find(Nest([9], frozenset(), [Stmt("const", "int64", (), 1)], [0]), 0) == {}
+
+
+def test_what_follows_from_conditions():
+    """Of what is chosen by conditions that are known, one side is needed, and what it reads."""
+    nest = comparing(64, ("lt", 0, 1, 8), ("ge", 0, 1, 4))
+    inside = nest.stmts.index(Stmt("lt", "bool", (0, 1), None)), nest.stmts.index(Stmt("ge", "bool", (3, 4), None))
+    nest.stmts += [
+        Stmt("and", "bool", inside, None),
+        Stmt("load", "float32", (6,), (0, "float32", (0, ((0, 1),), ()))),
+        Stmt("const", "float32", (), 0.0),
+        Stmt("select", "float32", (6, 7, 8), None),
+    ]
+    nest.depends += [1] * 4
+    nest.stores.append(Store(1, "float32", (0, ((0, 1),), ()), 9))
+    low, high = inside
+    for known, follows, needed in (
+        ({}, {}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}),
+        ({low: True}, {}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9} - {0, 1}),
+        ({low: False}, {6: False}, {8, 9}),
+        ({low: True, high: True}, {6: True}, {6, 7, 9}),
+    ):
+        found = conditions.follow(nest, known)
+        assert found == known | follows
+        assert conditions.needed(nest, found) - {0, 1, 3, 4} == needed - {0, 1, 3, 4}
 
 
 STENCILS = {
@@ -67,6 +96,67 @@ def test_stencils(name, dtype):
     found = jax.jit(lambda xs: [f(jnp, x) for x in xs])(xs)
     for got, x in zip(found, xs, strict=True):
         np.testing.assert_array_equal(got, f(np, x).astype(dtype))
+
+
+LENGTHS = [0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 39, 40, 41, 47, 48, 49, 64, 79, 80, 81, 130, 1000, 1007, 1024, 70_001]
+OF_ANY_LENGTH = {  # functions of an array of one dimension or more, and NumPy's result
+    "first places": lambda np, x: np.where((np.arange(x.shape[0]) < 40).reshape(-1, *[1] * (x.ndim - 1)), 2 * x, x - 1),
+    "places behind": lambda np, x: np.where((np.arange(x.shape[0]) >= 41).reshape(-1, *[1] * (x.ndim - 1)), x, 1 - x),
+    "between": lambda np, x: x * (abs(np.arange(x.shape[0]) - 43) < 4).reshape(-1, *[1] * (x.ndim - 1)),
+    "border": lambda np, x: np.pad(2 * x, [(1, 3)] + [(0, 0)] * (x.ndim - 1)),
+    "borders": lambda np, x: np.pad(2 * x, [(40, 1)] + [(2, 1)] * (x.ndim - 1)),
+    "turned": lambda np, x: np.roll(x, 3, 0) - 2 * np.roll(x, -1, -1),
+    "joined": lambda np, x: np.concatenate([x[:1], 3 * x, x[-1:]]) + 1,
+    "backwards": lambda np, x: np.pad(x, [(0, 2)] + [(0, 0)] * (x.ndim - 1))[::-1] * 2,
+}
+
+
+@pytest.mark.parametrize("name", OF_ANY_LENGTH)
+@pytest.mark.parametrize("rest", [(), (3,), (20,), (2, 33)])
+def test_one_function_for_all_lengths(name, rest):
+    """A kernel that lengths share is cut at places that hang on none of them; some lie beyond what is there."""
+    f = OF_ANY_LENGTH[name]
+    compiled = jax.jit(lambda x: f(jnp, x))
+    for n in [*LENGTHS, *LENGTHS[::-4]]:
+        if n * np.prod(rest, dtype=int) > 3e5:
+            continue
+        x = (np.arange(n * np.prod(rest, dtype=int)) % 11 - 5).astype("f").reshape(n, *rest)
+        np.testing.assert_array_equal(compiled(x), f(np, x))
+
+
+@pytest.mark.parametrize("part", [(0, 1), (10, -10), (40, 48), (0, -1), (1, None), (-3, None)])
+def test_gradients_of_slices_of_all_lengths(part):
+    """Rows of three lie one behind the other: what is outside of the slice is not asked for each element."""
+    gradient = jax.jit(jax.grad(lambda x: jnp.sum(x[slice(*part)] ** 2)))
+    for n in (1, 2, 3, 19, 20, 21, 48, 49, 100, 333, 5000, 200_000):
+        x = (np.arange(3 * n) % 11 - 5).astype("f").reshape(n, 3)
+        expected = np.zeros_like(x)
+        expected[slice(*part)] = 2 * x[slice(*part)]
+        np.testing.assert_array_equal(gradient(x), expected)
+
+
+def test_rows_with_a_border_above_are_one_loop():
+    gradient = jax.jit(jax.grad(lambda x: jnp.sum(x[10:-10] ** 2)))
+    text = gradient.lower(jnp.ones((5000, 3))).compile().as_text("nests")
+    assert len(re.findall(r"for i\d", text)) == 1 and "i1<15000 " in text
+    beside = jax.jit(lambda x: jnp.pad(x, 1)).lower(jnp.ones((300, 30))).compile().as_text("nests")
+    assert len(re.findall(r"for i\d", beside)) == 2  # rows are longer than those that are read
+
+
+def test_lengths_share_what_is_cut():
+    """Where seams lie is read from a table: another length is compiled no more."""
+    shared = jax.jit(lambda x: x.at[1:-1].multiply(2.0))
+    texts = [shared.lower(jnp.ones(n)).compile().as_text() for n in (5000, 10_000, 20_000)]
+    names = {frozenset(re.findall(r"void @(f\w{24})", text)) for text in texts}
+    assert len(names) == 1 and len(*names) > 0
+
+
+def test_rows_between_borders_ask_nothing():
+    """The loop over the rows of an image is cut at its border: inside of it, only two vectors of a row have masks."""
+    made = jax.make_jaxpr(lambda x: jnp.pad(x, 1) * 2)(jnp.ones((98, 126)))
+    written = text_of(made, machine=X86_64_V3)
+    assert written.count("masked.load.v8f32.p0(") == 2
+    assert not re.search(r"select i1 .*, ptr ", written)
 
 
 def test_updates_in_place():

@@ -89,16 +89,20 @@ class BodyWriter:
 
     def statement(self, i: int, copies: list[Copy]) -> None:
         """Writes a statement, and first stages of functions that wait for it."""
+        if not self.layout.is_needed(i):
+            return
         self._statement(i, copies)
         for waiting in self.layout.first_stages.get(i, ()) if self.short is None else ():
-            stages.first(self, waiting, copies)
+            if self.layout.is_needed(waiting):
+                stages.first(self, waiting, copies)
 
     def _statement(self, i: int, copies: list[Copy]) -> None:
         if (s := self.nest.stmts[i]).op == "const":
             return
         if i in self.layout.settled:
+            width = self.width if self.is_lanes(i) else 1
             for c in copies:
-                c.env[i] = constant(self.layout.settled[i], TYPES[s.type], self.width)
+                c.env[i] = constant(self.layout.settled[i], TYPES[s.type], width)
             return
         if self.short is not None:
             self.short.statement(i)
@@ -131,7 +135,7 @@ class BodyWriter:
             for c in copies:
                 c.env[i] = result
         elif self.together == self.nest.tile and loops.is_transposed(s, self.nest.tile, self.nest.vector):
-            self._transposed(i, s, copies)
+            _transposed(self, i, s, copies)
         elif self.width > 1 and self.guard is None and shares_place(self.nest, s, self.together):
             places.read(self, i, s, copies)
         else:
@@ -143,10 +147,15 @@ class BodyWriter:
         if s.op == "affine":
             return self.index(s.attr, c, width)
         if s.op in LOADS:
-            mask = self.use(s.args[0], c, width) if s.args else None
+            wanted = self.layout.settled.get(s.args[0]) if s.args else True
+            if wanted is False:
+                return constant(0, TYPES[s.type], width)
+            mask = None if wanted else self.use(s.args[0], c, width)
             return self._load(i, s, c, width, mask)
         if s.op == "accumulator":
             return self.folds[s.attr[0]].current(s.attr[1], c)
+        if s.op == "select" and s.args[0] in self.layout.settled:
+            return self.use(s.args[1 if self.layout.settled[s.args[0]] else 2], c, width)
         if width > 1 and (lanes := masks.of_places(self, s, c)) is not None:
             return lanes
         if width > 1 and (stages.FIRST, i) in c.env:
@@ -161,6 +170,8 @@ class BodyWriter:
         if self.short is not None and width > 1:
             return self.short.use(i, c)
         t = TYPES[s.type]
+        if s.op == "const" and i in self.layout.bounds:
+            return self.e.splat(str(self.e.size(s.attr)), t.register, width)
         if s.op == "const":
             return _constant(self.e, s.attr, t, width)
         x = c.env[i]
@@ -214,7 +225,7 @@ class BodyWriter:
                 continue
             for c in copies:
                 if i in pairs:
-                    self._write_pair(i, pairs[i], c)
+                    _write_pair(self, i, pairs[i], c)
                     continue
                 self.write_access(("store", i), s.dtype, s.offset, self.use(s.stmt, c), c, s.mask, s.past_caches)
 
@@ -227,27 +238,6 @@ class BodyWriter:
         pointer, _ = self.address(i, t.memory, offset, c, self.width)
         self.check("load", buffer, pointer, t, 2 * self.width)
         return [self.e.widen(raw, t, self.width) for raw in self.e.load_interleaved(t, pointer, self.width)]
-
-    def _write_pair(self, i: int, j: int, c: Copy) -> None:
-        """Two stores as one of whole vectors."""
-        s = self.nest.stores[i]
-        t = TYPES[s.dtype]
-        pointer, _ = self.address(("store", i), t.memory, s.offset, c, self.width)
-        self.check("store", s.buffer, pointer, t, 2 * self.width)
-        parts = [self.e.narrow(self.use(self.nest.stores[k].stmt, c), t, self.width) for k in (i, j)]
-        self.e.store_interleaved(t, parts, pointer, self.width)
-
-    def _transposed(self, i: int, s, copies: list[Copy]) -> None:
-        """A load for all lines of a square: contiguous rows, transposed in registers."""
-        t, width = TYPES[s.attr[1]], self.width
-        stride, v = self.layout.coefficient(i, self.nest.vector), vector(t.memory, self.width)
-        base, const = copies[0].pointers[i]
-        places = _in_steps(self.e, base, t.memory, const, stride, width)
-        for place in places:
-            self.check("load", s.attr[0], place, t, width)
-        rows = [self.e.op(f"load {v}, ptr {place}, align {t.bytes}") for place in places]
-        for c, row in zip(copies, self.e.transposed(rows, t.memory), strict=True):
-            c.env[i] = self.e.widen(row, t, width)
 
     # ---- memory --------------------------------------------------------------------------------------------
 
@@ -310,7 +300,10 @@ class BodyWriter:
         """Writes a value where the statement `condition` holds, if there is one."""
         t = TYPES[dtype]
         width = self.width if width is None else width
-        mask = self.use(condition, c, width) if condition >= 0 else None
+        wanted = self.layout.settled.get(condition)
+        if wanted is False:
+            return
+        mask = self.use(condition, c, width) if condition >= 0 and not wanted else None
         pointer, spread = self.address(key, t.memory, offset, c, width)
         buffer = self.layout.buffers[key]
         if spread:
@@ -397,3 +390,26 @@ def _constant(e: Emitter, value, t: Type, width: int) -> str:
     if e.sizes is None or t.kind != "f" or not is_count(float(value)):
         return constant(value, t, width)
     return e.splat(e.sizes.named(t.register, bits(value, t.register)), t.register, width)
+
+
+def _transposed(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
+    """A load for all lines of a square: contiguous rows, transposed in registers."""
+    t, width = TYPES[s.attr[1]], body.width
+    stride, v = body.layout.coefficient(i, body.nest.vector), vector(t.memory, body.width)
+    base, const = copies[0].pointers[i]
+    places = _in_steps(body.e, base, t.memory, const, stride, width)
+    for place in places:
+        body.check("load", s.attr[0], place, t, width)
+    rows = [body.e.op(f"load {v}, ptr {place}, align {t.bytes}") for place in places]
+    for c, row in zip(copies, body.e.transposed(rows, t.memory), strict=True):
+        c.env[i] = body.e.widen(row, t, width)
+
+
+def _write_pair(body: BodyWriter, i: int, j: int, c: Copy) -> None:
+    """Two stores as one of whole vectors."""
+    s = body.nest.stores[i]
+    t = TYPES[s.dtype]
+    pointer, _ = body.address(("store", i), t.memory, s.offset, c, body.width)
+    body.check("store", s.buffer, pointer, t, 2 * body.width)
+    parts = [body.e.narrow(body.use(body.nest.stores[k].stmt, c), t, body.width) for k in (i, j)]
+    body.e.store_interleaved(t, parts, pointer, body.width)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 
 from catena.compiler import vector_math
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.types import TYPES
+from catena.compiler.kernels import conditions
 from catena.compiler.kernels.loops import LOADS, Nest
 
 
@@ -18,7 +21,24 @@ class Layout:
     def __init__(self, nest: Nest):
         self.nest = nest
         self.kept = sum(d not in nest.reduced for d in nest.order)  # loops around those that are folded away
-        self.settled: dict[int, bool] = {}  # conditions that are known in the part of a loop that is written
+        self.settled: dict[int, bool] = {}  # conditions that are known in the pieces of loops that are written
+        self.needed: set[int] | None = None  # the statements that are wanted there; None for all
+
+    @contextmanager
+    def where(self, found: Mapping[int, bool]) -> Iterator[None]:
+        """Pieces of loops where these conditions are known, too."""
+        before = self.settled, self.needed
+        if found:
+            self.settled = conditions.follow(self.nest, {**self.settled, **found})
+            self.needed = conditions.needed(self.nest, self.settled)
+            for pair in self.loads_together.items():
+                self.needed.update(pair if self.needed.intersection(pair) else ())
+        yield
+        self.settled, self.needed = before
+
+    def is_needed(self, i: int) -> bool:
+        """Whether a statement is wanted in the pieces of loops that are written."""
+        return self.needed is None or i in self.needed
 
     @cached_property
     def levels(self) -> list[list[int]]:
@@ -63,6 +83,13 @@ class Layout:
         out += [(("store", i), s.buffer, s.dtype, s.offset) for i, s in enumerate(self.nest.stores)]
         out += [(("fold", i, j), b, t, o) for i, f in enumerate(self.nest.folds) for j, (b, t, o) in enumerate(f.dests)]
         return [(k, b, TYPES[t].memory, o) for k, b, t, o in out]
+
+    @cached_property
+    def bounds(self) -> set[int]:
+        """Numbers that places are compared with, and nothing else is done with."""
+        numbers = {i for i, s in enumerate(self.nest.stmts) if s.op == "const" and s.type == conditions.INDEX}
+        numbers -= {a for s in self.nest.stmts if s.op not in conditions.COMPARED for a in s.args}
+        return numbers.difference(conditions.results(self.nest))
 
     @cached_property
     def buffers(self) -> dict[object, int]:

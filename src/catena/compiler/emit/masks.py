@@ -32,8 +32,12 @@ def somewhere(body, pointer: str, i: int, c, mask: str, t: Type, width: int, str
 
 
 def _conjuncts(body, i: int):
-    """The statements that all have to hold for statement `i` to hold, those that are the same in all lanes whole."""
+    """The statements that all have to hold for statement `i` to hold, those that are the same in all lanes whole; but
+    for those that are known to.
+    """
     s = body.nest.stmts[i]
+    if body.layout.settled.get(i):
+        return
     if s.op == "and" and body.is_lanes(i):
         for k in s.args:
             yield from _conjuncts(body, k)

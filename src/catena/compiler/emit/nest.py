@@ -21,7 +21,7 @@ from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
 from catena.compiler.emit.sizes import LEAST
 from catena.compiler.graph.types import TYPES, vector
-from catena.compiler.kernels import loops
+from catena.compiler.kernels import conditions, loops
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.plan.cascades import plan as plan_cascade
 from catena.compiler.plan.pauses import Pause, beside
@@ -69,6 +69,7 @@ class NestWriter:
         self.cascade = None if self.small else plan_cascade(nest, self.layout.kept)
         self.counter: str | None = None  # of the blocks of the cascade
         self.pause = None if pause is None else beside(pause, self.cascade)
+        self.cut = _cut(self)
 
     def write(self) -> None:
         if 0 in self.nest.extents:
@@ -140,6 +141,8 @@ class NestWriter:
         elif self.small:
             for i in range(stop):
                 self._enter(level, d, i, [c.child() for c in copies])
+        elif d in self.cut:
+            _in_pieces(self, level, d, start, stop, copies)
         else:
             with self._loop(level, start, stop, 1) as i:
                 self._enter(level, d, i, [c.child() for c in copies])
@@ -243,16 +246,13 @@ class NestWriter:
             return
         if d not in self.ranges:
             for s in self.segments(d):
-                for part, settled in seams.cut(self.nest, d, s):
-                    self.layout.settled = settled
-                    if streams.meet_lines(self.nest, part.start, part.stop):
-                        _by_lines(self, level, d, part, copies)
-                    else:
-                        self._segment(level, d, part, copies)
-            self.layout.settled = {}
+                _write_pieces(self, level, d, s, copies)
             return
         r, width, unroll = self.ranges[d], self.nest.width, self.nest.unroll
         clamp = loops.is_idempotent(self.nest, d, self.in_place)
+        if d in self.cut:
+            _vectors_in_pieces(self, level, d, r, clamp, copies)
+            return
         self._segment(level, d, Segment(r.start, r.stop, width, unroll, clamp), copies)
         if r.extent is not None:
             self._rest(level, d, r, copies)
@@ -406,3 +406,82 @@ def _lanes_from(body: BodyWriter, first, type_: str = "i64") -> str | None:
         ", ".join(f"{type_} {k}" for k in range(body.width)),
     )
     return body.e.op(f"icmp uge {vector(type_, body.width)} <{order}>, {count}")
+
+
+# ---- loops that are cut at their seams -------------------------------------------------------------------
+
+
+def _cut(w: NestWriter) -> set[int]:
+    """The loops that are cut (see `seams`). Sums that go in blocks stay whole, and so do iterations together."""
+    nest = w.nest
+    if nest.together is not None or nest.run is not None or nest.unroll > 1:
+        return set()
+    blocks = None if w.cascade is None else w.cascade.level
+    levels = (k for k in range(len(w.outer), len(nest.order)) if k != blocks)
+    given = [d for d in w.ranges if d in nest.reduced]
+    along = [nest.order[k] for k in levels if not w.small or nest.order[k] == nest.vector]
+    return seams.plan(nest, [d for d in along if d not in given], w.ranges)
+
+
+def _in_pieces(w: NestWriter, level: int, d: int, start, stop, copies: list[Copy]) -> None:
+    """A loop that is cut, around the lanes or inside of them."""
+    for piece in seams.pieces(w.nest, d, None if d in w.ranges else stop):
+        with _part(w, start, stop, piece, d in w.ranges) as (first, end), w.layout.where(piece.settled):
+            with w._loop(level, first, end, 1) as i:
+                w._enter(level, d, i, [c.child() for c in copies])
+
+
+@contextmanager
+def _part(w: NestWriter, start, stop, piece: seams.Piece, asked: bool):
+    """Where a piece begins and ends in a range; where that is nowhere, what stands there is skipped (`asked`)."""
+    if not asked:
+        yield piece.start, piece.stop
+        return
+    e, first, end = w.e, start, stop
+    if piece.start:
+        first = e.op(f"call i64 @llvm.smax.i64(i64 {start}, i64 {e.size(piece.start)})")
+    if piece.stop is not None:
+        end = e.op(f"call i64 @llvm.smin.i64(i64 {stop}, i64 {e.size(piece.stop)})")
+    some, done = e.label(), e.label()
+    e.branch(e.op(f"icmp slt i64 {first}, {end}"), some, done)
+    e.start(some)
+    yield first, end
+    e.jump(done)
+    e.start(done)
+
+
+def _vectors_in_pieces(w: NestWriter, level: int, d: int, r: Range, clamp: bool, copies: list[Copy]) -> None:
+    """The lanes over a range, which begins with a whole vector; its last one, which is moved back, knows nothing."""
+    e, width = w.e, w.nest.width
+    whole = e.op(f"and i64 {r.stop}, {-width}") if clamp else r.stop
+    for piece in seams.pieces(w.nest, d, None):
+        with _part(w, r.start, whole, piece, True) as (first, end), w.layout.where(piece.settled):
+            w._segment(level, d, Segment(first, end, width, 1), copies)
+    if clamp:
+        some, done = e.label(), e.label()
+        e.branch(e.op(f"icmp slt i64 {whole}, {r.stop}"), some, done)
+        e.start(some)
+        w.body.width = width
+        w._block(level, d, e.op(f"sub i64 {r.stop}, {width}"), Segment(whole, r.stop, width, 1), copies)
+        w.body.width = 1
+        e.jump(done)
+        e.start(done)
+
+
+def _write_pieces(w: NestWriter, level: int, d: int, s: Segment, copies: list[Copy]) -> None:
+    """A segment of known extent, piece by piece."""
+    for piece in _pieces_of(w, d, s):
+        part = s._replace(start=piece.start, stop=piece.stop)
+        with w.layout.where(piece.settled):
+            write = _by_lines if streams.meet_lines(w.nest, part.start, part.stop) else NestWriter._segment
+            write(w, level, d, part, copies)
+
+
+def _pieces_of(w: NestWriter, d: int, s: Segment) -> list[seams.Piece]:
+    """The pieces of a segment of known extent."""
+    if w.nest.together is not None:
+        return [seams.Piece(s.start, s.stop, {})]
+    if d in w.cut and s.width == w.nest.width and not s.masked:
+        return seams.pieces(w.nest, d, s.stop, s.start)
+    first = min(s.start, s.stop - s.width * s.unroll)
+    return [seams.Piece(s.start, s.stop, conditions.settled(conditions.find(w.nest, d), first, s.stop))]

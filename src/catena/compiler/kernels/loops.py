@@ -19,14 +19,14 @@ import numpy as np
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.types import DTYPES, TYPES, Type
-from catena.compiler.kernels import short_rows
+from catena.compiler.kernels import merging, short_rows
 from catena.compiler.kernels.body import Body, Stmt
+from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.kernels.places import shares_place
 from catena.compiler.machine import Machine
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 
-LOADS = ("load", "load_now")
 COPIES = 4  # of the accumulators of a fold, which do not wait for each other
 CHECKS = -1  # the number by which a nest that tests names the cell where failures are noted
 FEW = 4  # iterations of a nest without lanes: scalars in registers need no shuffles
@@ -205,7 +205,7 @@ def from_body(body: Body, reduced=(), stores=(), folds=(), independent: frozense
 def schedule(nest: Nest, machine: Machine, in_place: bool = False) -> Nest:
     """Merges dimensions, orders the loops, picks the SIMD dimension."""
     vector_bytes = machine.vector_bytes
-    _merge(nest)
+    merging.merge(nest)
     live = [d for d, n in enumerate(nest.extents) if n != 1]
     kept = [d for d in live if d not in nest.reduced and d not in nest.rows]
     inner = [d for d in live if d in nest.reduced]
@@ -354,55 +354,6 @@ def is_transposed(s: Stmt, d: int, vector: int) -> bool:
     if s.op != "load" or s.args or s.attr[2][2]:
         return False
     return affine.coefficient(s.attr[2], d) == 1 and affine.coefficient(s.attr[2], vector) > 2
-
-
-def _merge(nest: Nest) -> None:
-    """Drops dimensions of one element and merges each d into the next one that is left, e, where every offset has
-    c_d = c_e * extent_e.
-    """
-    accesses = [dict(a[1]) for a in set(nest.offsets())]
-    gone = {d for d, n in enumerate(nest.extents) if n == 1}
-    live = [d for d in range(len(nest.extents)) if d not in gone]
-    if any(f.running for f in nest.folds):
-        live = []
-    e = live[-1] if live else 0
-    for d in reversed(live[:-1]):
-        extent = nest.extents[e]
-        same = (
-            all((d in group) == (e in group) for group in (nest.reduced, nest.independent or ())) and d not in nest.rows
-        )
-        if same and all(a.get(d, 0) == a.get(e, 0) * extent for a in accesses):
-            nest.extents[e] *= nest.extents[d]
-            nest.extents[d] = 1
-            gone.add(d)
-        else:
-            e = d
-    if gone:
-        _forget(nest, gone)
-
-
-def merge_into(nest: Nest, d: int, e: int) -> None:
-    """Makes dimensions `d` and `e` one; every access must cross them contiguously."""
-    nest.extents[e] *= nest.extents[d]
-    nest.extents[d] = 1
-    _forget(nest, {d})
-
-
-def _forget(nest: Nest, gone: set[int]) -> None:
-    def clean(a: Affine) -> Affine:
-        if not any(d in gone for d, _ in a[1]):
-            return a
-        return (a[0], tuple([x for x in a[1] if x[0] not in gone]), a[2])
-
-    keep = ~sum(1 << d for d in gone)
-    for i, s in enumerate(nest.stmts):
-        if s.op in LOADS and (left := clean(s.attr[2])) is not s.attr[2]:
-            nest.stmts[i] = s._replace(attr=(s.attr[0], s.attr[1], left))
-        elif s.op == "affine":
-            nest.stmts[i] = s._replace(attr=clean(s.attr))
-    nest.depends = [m & keep for m in nest.depends]
-    nest.stores = [s._replace(offset=clean(s.offset)) for s in nest.stores]
-    nest.folds = [f._replace(dests=tuple((b, t, clean(o)) for b, t, o in f.dests)) for f in nest.folds]
 
 
 @functools.cache

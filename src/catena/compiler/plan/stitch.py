@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.types import TYPES
-from catena.compiler.kernels import loops, places
+from catena.compiler.kernels import merging, places
 from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.machine import Machine
 from catena.compiler.plan.fuse import Fused, Step
@@ -163,7 +163,7 @@ def merge_rows(group: RowGroup) -> None:
     for d in reversed(dims[:-1]):
         if all(_crosses(nest, d, kept[0]) for nest in group.nests):
             for nest in group.nests:
-                loops.merge_into(nest, d, kept[0])
+                merging.merge_into(nest, d, kept[0])
         else:
             kept.insert(0, d)
     for nest in group.nests:
