@@ -194,6 +194,14 @@ def test_a_vector_meets_few_lines_of_a_matrix_at_a_time():
     np.testing.assert_array_equal(jax.jit(jnp.matmul)(v, m), np.asarray(v) @ np.asarray(m))
 
 
+@pytest.mark.parametrize("columns", [4096, 5000, 20000])
+def test_a_vector_is_shared_out_in_pages_of_a_matrix(columns):
+    form = Contraction(TYPES["float32"], (), (), columns, (Axis(1000, 1, columns, 0),))
+    p = contraction.plan(form, ICE_LAKE, True)
+    t = contraction.tasks(p, ICE_LAKE, False, False)
+    assert t.columns * p.columns * 4 >= 4096 and 4 <= t.column_blocks <= 8
+
+
 def test_transposed_panels_follow_the_lines_that_they_read():
     """Squares are taken along a row of the operand, however few panels there are."""
     x, w = whole(10, 100, 1024), whole(11, 256, 1024)

@@ -16,6 +16,7 @@ class Memory(NamedTuple):
     first_cache: int = 48 << 10  # bytes of the nearest: of rows that stay there, a block takes half
     second_cache: int = 1 << 20  # bytes of the one behind it: the panel of a product, or a row, takes half
     line: int = 64  # bytes that are read and written together: two threads that write into one wait for each other
+    page: int = 1 << 12  # bytes that have one address translated, and that processors read ahead in
     huge_pages: bool = True  # whether `madvise` takes 14 for the advice that a piece of memory may have huge pages
     streamed: int = 1 << 25  # that a loop writes, from which on they go past the caches: they would not stay there
     copied: int = 1 << 17  # that a thread copies at a time, where there are twice as many

@@ -19,7 +19,7 @@ from catena.compiler.machine import Machine
 TERMS_OF_ROW = 8  # that are added up at a time, along as many lines of B, which may all meet in one set of a cache
 SOONER = 0.02  # of the time: what another tile than that which is quickest when full has to save
 RAGGED = 0.03  # of the time: what one function for all numbers of rows that are left may cost
-TASKS_OF_ROW = 8  # at most, each of columns that lie side by side
+TASKS_OF_ROW = 4, 8  # at most, each of columns that lie side by side: the more where these are a page of memory
 
 
 class Axis(NamedTuple):
@@ -259,7 +259,7 @@ def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
     taken which reads least.
     """
     limits, members = machine.products, math.prod(x.extent for x in p.contraction.batch)
-    most = limits.most_tasks if p.strips or p.row.extent > 1 else TASKS_OF_ROW
+    most = limits.most_tasks if p.strips or p.row.extent > 1 else _tasks_of_row(p, machine)
     wanted = min(most, p.contraction.products // limits.task) if _is_shared(p, machine, in_loop) else 1
     wanted = max(1, -(-wanted // members))
     rows, columns = math.prod(x.extent for x in p.contraction.rows), p.contraction.columns
@@ -276,6 +276,12 @@ def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
         units = max(min(units, limits.task_rows // p.rows), min(p.units, -(-least // p.rows)), 1)
     down, across = -(-p.units // units), max(1, -(-p.panels // panels))
     return Tasks(members * down * across, down, units, across, panels)
+
+
+def _tasks_of_row(p: Plan, machine: Machine) -> int:
+    """The most tasks of one row: what a task reads of each row of B is a whole page, or as near to one as it may be."""
+    few, many = TASKS_OF_ROW
+    return min(max(p.contraction.columns * p.contraction.type.bytes // machine.memory.page, few), many)
 
 
 def _is_shared(p: Plan, machine: Machine, in_loop: bool) -> bool:
