@@ -371,7 +371,8 @@ def _gauss(m, on, a, b, c, z, y, precision, by_logarithms: bool):
     near = on & (z > NEAR_ONE) & ~_ends(m, m.where(short, c - a, a)) & ~_ends(m, m.where(short, c - b, b))
     apart = whole | (distance > m.where(c > 0.0, m.like(c, APART), APART_AT_LEAST))
     along, near = near & ~apart, near & apart
-    other = short | along & (s < 0.0) & (c > 0.0)
+    most, its_most = m.maximum(-a, -b), m.maximum(a - c, b - c)  # terms of parameters far below zero cancel
+    other = short | along & (s < 0.0) & (c > 0.0) & (its_most <= m.maximum(most, 0.0))
     factor = m.where(other, m.power(m.where(on & other, y, 1.0), m.where(on & other, s, 0.0)), 1.0)
     p, q = m.where(other, c - a, a), m.where(other, c - b, b)
     series, peak = _gauss_series(m, on & ~near & ~along, p, q, c, z, precision)
