@@ -68,10 +68,14 @@ def numbers(tree) -> np.ndarray:
 
 
 def direction(x, rng) -> np.ndarray:
+    """In proportion to the sizes of elements; of a Hermitian matrix it is one, as half of it is what is read."""
     x = np.asarray(x)
     size = np.where(np.isfinite(x), np.where(x == 0, 1, np.abs(x)), 0)
     d = rng.normal(size=x.shape)
-    return size * (d + 1j * rng.normal(size=x.shape) if x.dtype.kind == "c" else d)
+    d = size * (d + 1j * rng.normal(size=x.shape) if x.dtype.kind == "c" else d)
+    square = x.ndim > 1 and x.shape[-1] == x.shape[-2]
+    other = np.swapaxes(x, -1, -2).conj() if square else None
+    return (d + np.swapaxes(d, -1, -2).conj()) / 2 if square and np.allclose(x, other) else d
 
 
 class Differences:
@@ -87,6 +91,7 @@ class Differences:
         self.slope = (4 * central[2] - central[1]) / 3
         self.noise = ROUNDING * EPS * size / steps[2]
         self.error = 2 * np.maximum(abs(central[0] - central[1]), abs(central[1] - central[2])) + self.noise
+        self.error += 1e-12 * abs(self.slope).max(initial=0, where=np.isfinite(self.slope))
         self.kink = (bends[2] > 0.75 * bends[0]) & (bends[0] > self.noise)
 
     def beside(self, slope) -> tuple[np.ndarray, np.ndarray]:
@@ -121,6 +126,8 @@ def examine(names: dict, expression: str, key: str, counts: Counts) -> str | Non
     differences = Differences(f, x, d)
     slope = numbers(tangent)
     determined, wrong = differences.beside(slope)
+    if not np.isfinite(np.asarray(x)).all():  # zero times the slope at infinity may be anything
+        wrong &= np.isfinite(slope)
     counts.slopes += 1
     counts.elements += determined.size
     counts.determined += determined.sum()

@@ -668,3 +668,5 @@ EXPLAINED = [
     (r"(hilbert|helmert|pascal|dft)\((2.0|2.5|jnp.array\(3\)|True|v)\)", "", "sizes are integers, and what is one"),
     (r"(invhilbert|invpascal|pascal|dft)\(", VALUES, "rounded from double precision"),
 ]
+
+SLOPES_EXPLAINED = [(r"tol=0\.1", "eigenvalues that are known to 0.1")]

@@ -407,3 +407,5 @@ EXPLAINED = [
         "what is nearest to an infinite place of an image that goes on is not determined",
     ),
 ]
+
+SLOPES_EXPLAINED = [(r"^far ", "steps in proportion to 1e6 reach over several kinks")]

@@ -304,3 +304,10 @@ EXPLAINED = [  # but for what `judge.py` explains
         "limits at infinities, where JAX has NaN",
     ),
 ]
+
+SLOPES_EXPLAINED = [
+    (r"^e jsp.special.(fresnel|sici)\(", "far out they turn faster than steps are short"),
+    (r"^\w+ jsp.special.expn\((a, b|h\[|wide, wide|x, y)", "orders have no derivative, as in JAX"),
+    (r"logsumexp\(z, .*return_sign", "signs have none, those of complex numbers neither, as in JAX"),
+    (r"^b jsp.special.entr\(jnp.zeros", "its slope at 0 is infinite"),
+]

@@ -381,3 +381,33 @@ def test_counts_that_are_none():
     np.testing.assert_array_equal(found, want)
     with pytest.raises(TypeError):
         stats.bernoulli.cdf(np.ones(2), np.ones(3))
+
+
+@pytest.mark.parametrize("name", ["gumbel_l", "gumbel_r"])
+def test_slopes_far_below_and_above_are_zero(name):
+    """Where exp(-z) is infinite or so great that the density is none."""
+    far = np.array([-800.0, -90.0, 90.0, 800.0], np.float32)
+    for method in ("pdf", "cdf", "sf"):
+        slopes = jax.vmap(jax.grad(getattr(getattr(stats, name), method)))(far)
+        np.testing.assert_allclose(slopes, 0, atol=1e-30)
+
+
+def test_slopes_of_logarithms_of_tails_far_out():
+    """They go to -1 / scale, where density and tail are zero."""
+    with jax.enable_x64(True):
+        for x in (3.0, 149.0, 400.0, 1e5, 1e30):
+            with mp.workdps(60):
+                density = mp.sqrt(mp.mpf(x)) * mp.exp(-mp.mpf(x))
+                wanted = float(-density / mp.gammainc(mp.mpf(1.5), mp.mpf(x))) if x < 1e6 else -1.0
+            np.testing.assert_allclose(jax.grad(lambda x: stats.gamma.logsf(x, 1.5))(x), wanted, 1e-12)
+            np.testing.assert_allclose(jax.grad(lambda x: stats.chi2.logsf(2 * x, 3.0))(x), wanted, 1e-12)
+        assert jax.grad(lambda x: stats.gamma.logsf(x, 1.5))(np.inf) == -1
+
+
+def test_slopes_beside_the_support_are_numbers():
+    inside = jax.grad(lambda a: stats.beta.pdf(0.3, a, 2.0))(1.5)
+    found = jax.grad(lambda a: stats.beta.pdf(jnp.array([-0.5, 0.3, 1.5]), a, 2.0).sum())(1.5)
+    np.testing.assert_allclose(found, inside, 1e-6)
+    data = jnp.array([0.1, 0.5, -1.0, 2.0])
+    half = lambda low: jax.grad(lambda d: stats.gaussian_kde(d).integrate_box_1d(low, 0.25))(data)  # noqa: E731
+    np.testing.assert_allclose(half(-jnp.inf), half(-1e4), rtol=1e-5)

@@ -95,18 +95,31 @@ log_gamma_density_p = special(
 # The logarithms of the incomplete gamma and beta functions, and of their complements, also where these are zero
 
 
-def _log_gamma_slope(t, a, x, y):
+def _log_gamma_slope(a, x, y):
     """The density at x over what y is the logarithm of."""
-    return mul(t, mul(div(a, x), exp(sub(log_gamma_density_p.bind(a, x), y))))
+    return mul(div(a, x), exp(sub(log_gamma_density_p.bind(a, x), y)))
+
+
+def _log_gammac_slope(a, x, y):
+    """The same of the complement; for large x, where density and y cancel, by the continued fraction of the upper
+    incomplete gamma function (DLMF 8.9.2).
+    """
+    fraction = like(x, 0)
+    for k in (4, 3, 2, 1):
+        steps = sub(plus(x, 2 * k + 1), a)
+        fraction = div(times(sub(like(a, k), a), k), sub(steps, fraction))
+    far = sub(plus(div(sub(like(a, 1), a), x), 1), div(fraction, x))
+    return neg(select(lt(times(plus(a, 1), 100), x), far, _log_gamma_slope(a, x, y)))
 
 
 log_igamma_p = special(
-    "log_igamma", lambda t, a, x, y: mul(t, log_igamma_grad_a_p.bind(a, x)), _log_gamma_slope,
+    "log_igamma", lambda t, a, x, y: mul(t, log_igamma_grad_a_p.bind(a, x)),
+    lambda t, a, x, y: mul(t, _log_gamma_slope(a, x, y)),
 )  # fmt: skip
 log_igammac_p = special(
     "log_igammac",
     lambda t, a, x, y: mul(t, log_igammac_grad_a_p.bind(a, x)),
-    lambda t, a, x, y: neg(_log_gamma_slope(t, a, x, y)),
+    lambda t, a, x, y: mul(t, _log_gammac_slope(a, x, y)),
 )
 log_igamma_grad_a_p, log_igammac_grad_a_p = (
     special(name, NoRule(f"second derivatives of {name[:-7]} by a are not available"))

@@ -33,8 +33,10 @@ def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
     0.405465
     """
     z = (x - loc) / scale
+    outside = (z < 0) | (z > 1)
+    z = jnp.where(outside, 0.5, z)  # so that no slope is NaN there
     density = xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - jnp.log(scale)
-    return unless((a <= 0) | (b <= 0), unless((z < 0) | (z > 1), density, -jnp.inf), jnp.nan)
+    return unless((a <= 0) | (b <= 0), unless(outside, density, -jnp.inf), jnp.nan)
 
 
 @_method

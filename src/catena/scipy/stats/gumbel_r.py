@@ -8,6 +8,12 @@ from catena.scipy.stats.methods import distribution, log1mexp, one_minus_exp, un
 from catena.typing import ArrayLike
 
 _method = distribution("gumbel_r", loc="the mode.")
+FIRST = -8.0  # below, in scales from the mode, probabilities and densities are zero in all dtypes, and so their slopes
+
+
+def _from_first(x, loc, scale):
+    """The distance from the mode in scales, but where all is zero the least: exp(-z) and its slope may be infinite."""
+    return jnp.maximum((x - loc) / scale, FIRST)
 
 
 @_method
@@ -30,7 +36,8 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> gumbel_r.pdf(0.0).item()
     0.367879
     """
-    return jnp.exp(logpdf(x, loc, scale))
+    z = _from_first(x, loc, scale)
+    return jnp.exp(-z - jnp.exp(-z) - jnp.log(scale))
 
 
 @_method
@@ -41,7 +48,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> gumbel_r.cdf(0.0).item()
     0.367879
     """
-    return jnp.exp(logcdf(x, loc, scale))
+    return jnp.exp(-jnp.exp(-_from_first(x, loc, scale)))
 
 
 @_method
@@ -63,7 +70,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> gumbel_r.sf(40.0).item()
     4.24835e-18
     """
-    return one_minus_exp(-logcdf(x, loc, scale))
+    return one_minus_exp(jnp.exp(-_from_first(x, loc, scale)))
 
 
 @_method
@@ -74,7 +81,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> gumbel_r.logsf(1000.0).item()
     -1000.0
     """
-    z = (x - loc) / scale
+    z = _from_first(x, loc, scale)
     far = z > 16  # where the first term of the logarithm's series is all that counts
     return jnp.where(far, -z - jnp.exp(-z) / 2, log1mexp(jnp.exp(-jnp.where(far, 0, z))))
 

@@ -175,8 +175,14 @@ class gaussian_kde:  # noqa: N801
             raise ValueError(f"integrate_box_1d takes samples of one coordinate, these have {self.d}")
         if np.ndim(low) or np.ndim(high):
             raise ValueError(f"integrate_box_1d takes scalars, got the shapes {np.shape(low)} and {np.shape(high)}")
-        low, high = [(x - self.dataset[0]) / jnp.sqrt(self.covariance[0, 0]) for x in (low, high)]
-        return jnp.sum(self.weights * (ndtr(high) - ndtr(low)))
+
+        def below(bound):
+            """The share of each kernel; of all, where there is no bound, whatever the samples are."""
+            bounded = jnp.isfinite(bound)
+            distance = jnp.where(bounded, bound, 0) - self.dataset[0]
+            return ndtr(jnp.where(bounded, distance / jnp.sqrt(self.covariance[0, 0]), bound))
+
+        return jnp.sum(self.weights * (below(high) - below(low)))
 
     def integrate_kde(self, other: gaussian_kde) -> Array:
         """The integral of the product of this density with another.
