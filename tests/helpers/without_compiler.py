@@ -30,6 +30,7 @@ ROWS = [
     (GRAPHS, "compiler/test_pauses.py"),
     (TEXTS, "compiler/test_streams.py"),
     (TEXTS, "compiler/test_seams.py", "test_rows_with_a_border_above_are_one_loop", "test_lengths_share_what_is_cut"),
+    (TEXTS, "compiler/test_ahead.py", "test_rows_at_computed_places_of_large_arrays_are_fetched"),
     (GRAPHS, "compiler/test_random_programs.py"),
     (GRAPHS, "compiler/test_row_sorting.py"),
     (GRAPHS, "compiler/test_rows.py"),

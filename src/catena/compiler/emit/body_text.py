@@ -17,6 +17,8 @@ from catena.compiler.kernels.places import shares_place
 
 GROUP = 4  # rows whose addresses are counted from one
 
+LATER = "later"  # with a load of rows, what tells where one of a later iteration begins (see `ahead`)
+
 
 class Copy:
     """The state of one unrolled copy of the body: statement results and advanced pointers."""
@@ -283,7 +285,9 @@ class BodyWriter:
         if width > 1 and not stride:
             return _masked_scalar(self, s.attr[0], t, pointer, width, mask)
         self.check("load", s.attr[0], pointer, t, width, stride, mask)
-        if s.ahead:
+        if (later := c.env.get((LATER, key))) is not None:
+            streams.fetch(self.e, self.e.element(later, t.memory, self.e.size(c.base)))
+        elif s.ahead and not offset[2]:
             streams.fetch(self.e, self.e.element(pointer, t.memory, self.e.size(s.ahead)))
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, s.args[0], c, mask, t, width, stride)

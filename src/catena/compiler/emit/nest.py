@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from catena.compiler.emit import cascades, extremes, folds, pauses, seams, streams
+from catena.compiler.emit import ahead, cascades, extremes, folds, pauses, seams, streams
 from catena.compiler.emit.body_text import BodyWriter, Copy, apart
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
@@ -145,7 +145,10 @@ class NestWriter:
             _in_pieces(self, level, d, start, stop, copies)
         else:
             with self._loop(level, start, stop, 1) as i:
-                self._enter(level, d, i, [c.child() for c in copies])
+                inner = [c.child() for c in copies]
+                if level == len(self.nest.order) - 2:
+                    ahead.places(self.body, d, i, stop, copies[0], inner)
+                self._enter(level, d, i, inner)
 
     def _run(self, level: int, d: int, copies: list[Copy]) -> None:
         """A loop over a run, which may be empty."""
@@ -342,7 +345,7 @@ class NestWriter:
 
 def _uses_base(nest: Nest) -> bool:
     """Whether copies of the body have to know where they are along the lanes."""
-    return any(s.op == "affine" for s in nest.stmts)
+    return any(s.op == "affine" for s in nest.stmts) or bool(ahead.loads(nest))
 
 
 def _by_lines(writer: NestWriter, level: int, d: int, s: Segment, copies: list[Copy]) -> None:

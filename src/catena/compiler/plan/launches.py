@@ -11,7 +11,7 @@ from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import loops, short_rows
 from catena.compiler.kernels.loops import Nest, Store
 from catena.compiler.machine import Machine
-from catena.compiler.plan import bands, partial, pauses, ranges, sharing, stitch
+from catena.compiler.plan import ahead, bands, partial, pauses, ranges, sharing, stitch
 from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.program import Launch, Rows, nest_flops
 
@@ -41,6 +41,7 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None
         _in_parts(p, frame, nest, size)
         return
     chunk = chunk if p.machine.threads else None
+    ahead.named_rows(p.machine.memory, frame.fused.region.values, nest)
     opened = ranges.choose(nest, in_place, nest.order[0] if chunk else None)
     units = sharing.work(nest)
     pause = pauses.plan(p.machine.sharing, nest, chunk / nest.extents[nest.order[0]] if chunk else 1)
@@ -162,7 +163,7 @@ def rows(p: Planner, frame: Frame, i: int, _) -> None:
     names = dict.fromkeys(b for nest in group.nests for b in nest.buffers() if b not in group.private)
     operands = {b: p.operand(frame, b) for b in names}
     block, blocks = stitch.blocks(group)
-    _fetch_rows(p.machine, values, group, block)
+    ahead.next_block(p.machine.memory, values, group, block)
     work = sum(sharing.work(nest) for nest in group.nests)
     limits = p.machine.sharing
     chunks = min(limits.chunks(work), blocks) if work > limits.worthwhile else 1
@@ -178,25 +179,6 @@ def _stream_rows(machine: Machine, group: stitch.RowGroup) -> None:
     for nest in group.nests:
         if kept.isdisjoint(nest.written()) and _streams(machine, nest):
             _stream(nest)
-
-
-def _fetch_rows(machine: Machine, values: list[Value], group: stitch.RowGroup, block: int) -> None:
-    """Has the kernel with the most work of those that read an array beyond the caches fetch the next block of rows."""
-    known = {b for nest in group.nests for b in nest.written()}
-    for nest in sorted(group.nests, key=sharing.work, reverse=True):
-        for i, s in enumerate(nest.stmts):
-            if s.op != "load" or s.attr[0] in known or values[s.attr[0]].nbytes < machine.memory.streamed:
-                continue
-            if (apart := _row_apart(nest, s)) and not s.args:
-                known.add(s.attr[0])
-                nest.stmts[i] = s._replace(ahead=block * apart)
-
-
-def _row_apart(nest: Nest, s) -> int:
-    """How many elements further on a statement reads in the next row, if it reads rows along the lanes."""
-    offset = s.attr[2]
-    along = nest.vector is not None and not offset[2] and affine.coefficient(offset, nest.vector) == 1
-    return affine.coefficient(offset, nest.rows[-1]) if along else 0
 
 
 def concatenate(p: Planner, frame: Frame, i: int, v) -> None:

@@ -1,0 +1,66 @@
+"""What loop nests fetch from memory before they read it (`Stmt.ahead`).
+
+Processors guess what is read next where that lies behind what was read before. Where kernels over the same rows compute
+for a while with what stays in cache, memory has nothing to do meanwhile, so one of them fetches the next block of rows.
+Rows at computed places cannot be guessed: those of later iterations are fetched.
+"""
+
+from __future__ import annotations
+
+from catena.compiler.graph import affine
+from catena.compiler.graph.graph import Value
+from catena.compiler.graph.types import TYPES
+from catena.compiler.kernels.loops import LOADS, Nest
+from catena.compiler.machine import Memory
+from catena.compiler.plan import sharing, stitch
+
+LEAST_ROW = 4  # lines of a row at a computed place that is fetched: fewer are on their way early anyhow
+ON_THE_WAY = 1 << 11  # bytes of such rows that are fetched at a time
+BEYOND = 8  # second caches that they lie in
+
+
+def next_block(memory: Memory, values: list[Value], group: stitch.RowGroup, block: int) -> None:
+    """Has the kernel with the most work of those that read an array beyond the caches fetch the next block of rows: so
+    many elements further on.
+    """
+    known = {b for nest in group.nests for b in nest.written()}
+    for nest in sorted(group.nests, key=sharing.work, reverse=True):
+        for i, s in enumerate(nest.stmts):
+            if s.op != "load" or s.args or s.attr[0] in known or values[s.attr[0]].nbytes < memory.streamed:
+                continue
+            if apart := _row_apart(nest, s.attr[2]):
+                known.add(s.attr[0])
+                nest.stmts[i] = s._replace(ahead=block * apart)
+
+
+def _row_apart(nest: Nest, offset: affine.Affine) -> int:
+    """How many elements further on the next row is read, where rows are read along the lanes."""
+    return affine.coefficient(offset, nest.rows[-1]) if not offset[2] and _is_along(nest, offset) else 0
+
+
+def _is_along(nest: Nest, offset: affine.Affine) -> bool:
+    return nest.vector is not None and affine.coefficient(offset, nest.vector) == 1
+
+
+def named_rows(memory: Memory, values: list[Value], nest: Nest) -> None:
+    """Has a scheduled nest that reads rows at computed places of a large array fetch those that it reads so many
+    iterations later.
+    """
+    if nest.together is not None or nest.is_checked or nest.run is not None or len(nest.order) < 2:
+        return
+    d = nest.order[-2]
+    if nest.order[-1] != nest.vector or d in nest.reduced or any(s.op == "accumulator" for s in nest.stmts):
+        return
+    for i, s in enumerate(nest.stmts):
+        if s.op not in LOADS or not s.attr[2][2] or not _is_along(nest, s.attr[2]):
+            continue
+        buffer, dtype, offset = s.attr
+        size = nest.extents[nest.vector] * TYPES[dtype].bytes
+        large = values[buffer].nbytes >= BEYOND * memory.second_cache and size >= LEAST_ROW * memory.line
+        if large and all(_is_named(nest, t, d) for t, _ in offset[2]):
+            nest.stmts[i] = s._replace(ahead=max(ON_THE_WAY // size, 1))
+
+
+def _is_named(nest: Nest, t: int, d: int) -> bool:
+    """Whether a place changes with dimension `d`, and not along the lanes."""
+    return bool(nest.depends[t] >> d & 1) and not nest.depends[t] >> nest.vector & 1
