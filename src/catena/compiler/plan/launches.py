@@ -18,7 +18,7 @@ from catena.compiler.plan.program import Launch, Rows, nest_flops
 INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
 MOST_BLOCKS = 4  # of them, outside of loops
 FUNCTION = 16  # statements that a function of mathematics is
-LEAST_LINES = 8  # of a row, from which on the lines at its ends, which are written through the caches, are few
+LEAST_LINES = 30  # of a row, from which on the lines at its ends, which are written through the caches, are few
 
 
 def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None:
