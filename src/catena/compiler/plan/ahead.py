@@ -20,9 +20,7 @@ BEYOND = 8  # second caches that they lie in
 
 
 def next_block(memory: Memory, values: list[Value], group: stitch.RowGroup, block: int) -> None:
-    """Has the kernel with the most work of those that read an array beyond the caches fetch the next block of rows: so
-    many elements further on.
-    """
+    """Has the kernel with the most work of those that read an array beyond the caches fetch the next block of rows."""
     known = {b for nest in group.nests for b in nest.written()}
     for nest in sorted(group.nests, key=sharing.work, reverse=True):
         for i, s in enumerate(nest.stmts):
@@ -43,9 +41,7 @@ def _is_along(nest: Nest, offset: affine.Affine) -> bool:
 
 
 def named_rows(memory: Memory, values: list[Value], nest: Nest) -> None:
-    """Has a scheduled nest that reads rows at computed places of a large array fetch those that it reads so many
-    iterations later.
-    """
+    """Has a scheduled nest that reads rows at computed places of a large array fetch those of later iterations."""
     if nest.together is not None or nest.is_checked or nest.run is not None or len(nest.order) < 2:
         return
     d = nest.order[-2]
