@@ -151,10 +151,14 @@ def adjoint(f, x, d, value, tangent, rng, counts: Counts) -> str | None:
     terms = np.concatenate([(np.asarray(w) * np.asarray(t)).real.ravel() for w, t in zip(weights, tangent)])
     other = (np.asarray(back) * d).real.ravel()
     counts.adjoints += 1
-    allowed = 1e-7 * (abs(terms).sum() + abs(other[np.isfinite(other)]).sum()) + 1e-30
+    allowed = 1e-7 * (abs(terms).sum() + abs(other[np.isfinite(other)]).sum()) + 1e-14 * norm(weights) * norm([d])
     if abs(terms.sum() - other.sum()) <= allowed:
         return None
     return f"vjp: {other.sum():.10g}, jvp: {terms.sum():.10g}"
+
+
+def norm(arrays) -> float:
+    return float(np.sqrt(sum((abs(np.asarray(x)) ** 2).sum() for x in arrays)))
 
 
 def random_like(leaf, rng) -> np.ndarray:

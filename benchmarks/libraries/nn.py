@@ -197,3 +197,9 @@ EXPLAINED = [
     (r"mask=m4\[:, :3\]|bias=b4\[:, :3\]", "AssertionError", "JAX asserts, without words"),
     (r"scale='a'", "TypeError", "not a number: TypeError, as elsewhere"),
 ]
+
+SLOPES_EXPLAINED = [
+    (r"^x nn.celu\(x, 0\.0\)", "a quotient by zero"),
+    (r"return_sign", "signs have none, those of complex numbers neither, as in JAX"),
+    (r"^f8 ", "numbers of 8 bits do not see small steps"),
+]

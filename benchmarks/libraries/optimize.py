@@ -335,3 +335,5 @@ EXPLAINED = [
     (r"trapezoid\(yh", r"float32", "float16 in one factor: rounded once, not at each step"),
     (r"trapezoid\(y, x=t3\)", r"^TypeError.*\| ValueError", "shapes that do not fit are TypeErrors, as of operators"),
 ]
+
+SLOPES_EXPLAINED = [(r"vq\.vq\((\w+), \1\)", "a distance of 0 has no slope, as in JAX")]

@@ -224,3 +224,11 @@ EXPLAINED = [
     (r"gmres.*b\[:3\]|restart=0", "ValueError", "what does not fit is refused by name"),
     (r"bicgstab.*maxiter=1", "", "one step of an iteration is rounded otherwise"),
 ]
+
+SLOPES_EXPLAINED = [
+    (
+        r"sparse\.linalg\.(cg|bicgstab|gmres)\(",
+        "solutions are known to 1e-5 of their sizes, and to less where that is asked for",
+    ),
+    (r"at\[0\]\.set\(jnp\.inf\)", "of infinite quaternions there is none"),
+]
