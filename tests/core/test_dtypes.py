@@ -289,7 +289,7 @@ def test_neighbours(x64):
         "complex64": "complex64",
     }
     assert {d: dtypes.to_inexact_dtype(np.dtype(d)).name for d in inexact} == inexact
-    assert dtypes.to_numeric_dtype(dtypes.BOOL) == "int64" and dtypes.to_numeric_dtype(np.dtype("int8")) == "int8"
+    assert dtypes.to_numeric_dtype(dtypes.BOOL) == "int32" and dtypes.to_numeric_dtype(np.dtype("int8")) == "int8"
     assert dtypes.to_complex_dtype(np.dtype("float16")) == "complex64"
     assert dtypes.to_complex_dtype(np.dtype("int64")) == "complex128"
     assert dtypes.to_real_dtype(np.dtype("complex64")) == "float32"
