@@ -88,6 +88,7 @@ CASES = (
     + [call(f"(lambda x: {body})(zero)", "zero", "div_checks") for body in DIVISIONS[:1]]
 )
 EXPLAINED = [
+    (r"dynamic_slice\(m, \(k, 0\)", r"\| TypeError: index arguments", "indices of several integer dtypes are taken"),
     ("mode='clip'", ".*", "what the user asks to clip is no error"),
     ("jax.grad.*scan|while_loop|hessian", ".*", "JAX loses checks in derivatives of loops, or refuses"),
     (
