@@ -39,6 +39,7 @@ ROWS = [
     (GRAPHS, "compiler/test_targets.py"),
     (GRAPHS, "compiler/test_threads.py"),
     (GRAPHS, "compiler/test_vector_math.py"),
+    (GRAPHS, "compiler/test_lookup.py"),
     (GRAPHS, "compiler/test_interpret.py"),
     (GRAPHS, "compiler/test_turning.py"),
     (GRAPHS, "compiler/test_bands.py", "test_which_reductions_are_taken_in_bands", "test_the_null_device_folds_bands"),
