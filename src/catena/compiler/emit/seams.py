@@ -42,9 +42,9 @@ def pieces(nest: Nest, d: int, n: int | None, first: int = 0) -> list[Piece]:
     cuts = {p - (p - first) % width for p in places} | {p + (first - p) % width for p in places}
     if n is not None and places:
         cuts.add(n - (n - first) % width)
-    bounds = [first, *sorted(c for c in cuts if first < c and (n is None or c < n)), n]
+    starts = [first, *sorted(c for c in cuts if first < c and (n is None or c < n))]
     out = []
-    for start, stop in itertools.pairwise(bounds):
+    for start, stop in zip(starts, [*starts[1:], n]):
         begins = start if stop is None or d != nest.vector else max(min(start, stop - width), 0)
         out.append(Piece(start, stop, conditions.settled(seams, begins, stop)))
     return out

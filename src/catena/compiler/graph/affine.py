@@ -47,7 +47,9 @@ def add(a: Affine, b: Affine) -> Affine:
 
 def combination(terms: Iterable[tuple[Affine, int]]) -> Affine:
     """The sum of expressions, each times a number."""
-    start, dims, stmts = 0, {}, {}
+    start = 0
+    dims: dict[int, int] = {}
+    stmts: dict[int, int] = {}
     for (constant, of_dims, of_stmts), by in terms:
         start += by * constant
         for d, c in of_dims:

@@ -58,5 +58,6 @@ def named_rows(memory: Memory, values: list[Value], nest: Nest) -> None:
 
 
 def _is_named(nest: Nest, t: int, d: int) -> bool:
-    """Whether a place changes with dimension `d`, and not along the lanes."""
+    """Whether a place changes with dimension `d`, and not along the lanes, of which there are some."""
+    assert nest.vector is not None
     return bool(nest.depends[t] >> d & 1) and not nest.depends[t] >> nest.vector & 1

@@ -7,10 +7,10 @@ are computed, which then make up for that.
 
 import textwrap
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.special
+import scipy.special  # type: ignore[import-untyped]
 
 DEGREE = 6  # of a piece
 STEPS = 200  # of the search for weights
@@ -29,7 +29,8 @@ class Fit(NamedTuple):
 
     def bounds(self) -> Iterator[tuple[int, float, float]]:
         """The entry of each piece, and its ends."""
-        ends, place = [], np.float32(self.offset)
+        ends: list[tuple[int, Any, Any]] = []
+        place = np.float32(self.offset)
         while place < self.scale * self.end + self.offset:
             bits = int(place.view(np.int32)) >> self.shift
             after = np.int32(bits + 1 << self.shift).view(np.float32)

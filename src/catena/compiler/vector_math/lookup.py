@@ -54,7 +54,8 @@ def entry(table: Sequence[float], index: Value) -> Value:
 def _definition(width: int) -> tuple[str, str]:
     """The name and the text of the function that chooses entries for so many lanes."""
     name, index, result = f"@catena.entry.f32x{width}", Type("i32", width), Type("float", width)
-    part, lines = (8 if width == 8 else SIZE), []
+    part = 8 if width == 8 else SIZE
+    lines: list[str] = []
     chosen = [_chosen(lines, start, part, width) for start in range(0, SIZE, part)]
     if len(chosen) > 1:
         lines.append(f"%high = icmp ugt {index} %place, {literal(index, part - 1)}")
