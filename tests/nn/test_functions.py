@@ -111,3 +111,11 @@ def test_bad_input():
     ]:
         with pytest.raises(error):
             call()
+
+
+def test_integers_less_a_number_have_the_dtype_of_squares_or_of_distances():
+    """The fast variance is of squares of integers, the stable one of distances from a float."""
+    with jax.enable_x64(True):
+        x = jnp.array([[1, 3, 2]], jnp.int32)
+        assert nn.standardize(x, mean=1.0).dtype == nn.standardize(x).dtype == "float32"
+        assert nn.standardize(x, mean=1.0, algorithm="stable").dtype == "float64"

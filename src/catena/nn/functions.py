@@ -100,7 +100,8 @@ def _variance(x, axis, mean, where, raw: bool):
     """The mean of squared distances; ``raw`` for the mean of squares less the square of the mean, which is greater by
     ``2 mean (E[x] - mean)``. Values of 16 bits are computed in float32.
     """
-    narrow = jnp.result_type(dtypes.to_inexact_dtype(x.dtype), mean)
+    squared = dtypes.to_inexact_dtype(x.dtype) if raw else x  # a mean of integers is no weak number's
+    narrow = dtypes.to_inexact_dtype(jnp.result_type(squared, mean))
     wide = accumulator(narrow)
     x, mean = convert(x, wide), convert(mean, wide)
     distance = jnp.subtract(x, mean)
