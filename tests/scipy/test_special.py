@@ -639,3 +639,10 @@ def test_slope_of_boxcox_by_x_is_a_power():
     for slope in (catena.grad(special.boxcox), catena.jit(catena.grad(special.boxcox))):
         error = np.abs(np.asarray(catena.vmap(slope)(x, lmbda)) - exact) / np.spacing(exact.astype(np.float32))
         assert error.max() <= 1.5
+
+
+def test_the_slope_of_boxcox_by_its_exponent_where_that_by_a_constant_x_is_infinite():
+    for exponent in (0.5, 2.0):
+        np.testing.assert_allclose(catena.jvp(lambda p: special.boxcox(0.0, p), (exponent,), (1.0,))[1], exponent**-2)
+        np.testing.assert_allclose(catena.grad(special.boxcox, 1)(0.0, exponent), exponent**-2)
+    assert catena.grad(special.boxcox)(0.0, 0.5) == np.inf

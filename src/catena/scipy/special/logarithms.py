@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from catena.numpy.boundary import promote_inexact
 from catena.numpy.documentation import family
 from catena.scipy.special.arguments import numbers, real
 from catena.scipy.special.primitives import entr_p, logit_p
+from catena.transform.custom_call import SymbolicZero
 from catena.transform.custom_jvp import custom_jvp
 from catena.transform.jit import jit
 from catena.typing import ArrayLike
@@ -252,13 +254,18 @@ def _boxcox(x, exponent):
     return _power_of_log(jnp.log(x), exponent)
 
 
-@_boxcox.defjvp
+@partial(_boxcox.defjvp, symbolic_zeros=True)
 def _boxcox_jvp(primals, tangents):
-    """By x the power of an exponent less by one, which is rounded where the quotient of the power itself is not."""
+    """By x the power of an exponent less by one, which is rounded where the quotient of the power itself is not. It may
+    be infinite, so that of a constant x there is no product.
+    """
     (x, exponent), (dx, dexponent) = primals, tangents
-    zero = x == 0
-    slope = jnp.where(zero, x ** (exponent - 1), x**exponent / jnp.where(zero, 1, x))
-    return _boxcox(x, exponent), dx * slope + dexponent * _slope_by_exponent(jnp.log(x), exponent)
+    zero, parts = x == 0, []
+    if type(dx) is not SymbolicZero:
+        parts.append(dx * jnp.where(zero, x ** (exponent - 1), x**exponent / jnp.where(zero, 1, x)))
+    if type(dexponent) is not SymbolicZero:
+        parts.append(dexponent * _slope_by_exponent(jnp.log(x), exponent))
+    return _boxcox(x, exponent), sum(parts)
 
 
 @custom_jvp
