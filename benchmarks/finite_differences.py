@@ -81,7 +81,7 @@ def direction(x, rng) -> np.ndarray:
 class Differences:
     """Central differences of a function along a direction, and how far they are known."""
 
-    def __init__(self, f, x, d):
+    def __init__(self, f, x, d, each: bool):
         middle = numbers(f(x))
         steps = [STEP, STEP / 2, STEP / 4]
         pairs = [(numbers(f(x + h * d)), numbers(f(x - h * d))) for h in steps]
@@ -91,7 +91,8 @@ class Differences:
         self.slope = (4 * central[2] - central[1]) / 3
         self.noise = ROUNDING * EPS * size / steps[2]
         self.error = 2 * np.maximum(abs(central[0] - central[1]), abs(central[1] - central[2])) + self.noise
-        self.error += 1e-12 * abs(self.slope).max(initial=0, where=np.isfinite(self.slope))
+        if not each:  # what is computed together is rounded together
+            self.error += 1e-12 * abs(self.slope).max(initial=0, where=np.isfinite(self.slope))
         self.kink = (bends[2] > 0.75 * bends[0]) & (bends[0] > self.noise)
 
     def beside(self, slope) -> tuple[np.ndarray, np.ndarray]:
@@ -105,8 +106,8 @@ class Differences:
         return determined, determined & ~(abs(slope - self.slope) <= allowed)
 
 
-def examine(names: dict, expression: str, key: str, counts: Counts) -> str | None:
-    """What is wrong with the derivatives of an expression by an operand."""
+def examine(names: dict, expression: str, key: str, counts: Counts, each: bool) -> str | None:
+    """What is wrong with the derivatives of an expression by an operand; whether elements are for themselves."""
     code = compile(expression, "<case>", "eval")
     rng = np.random.default_rng(zlib.crc32(f"{key} {expression}".encode()))
     x = names[key]
@@ -123,7 +124,7 @@ def examine(names: dict, expression: str, key: str, counts: Counts) -> str | Non
     if not sum(np.size(leaf) for leaf in value):
         counts.constant += 1
         return None
-    differences = Differences(f, x, d)
+    differences = Differences(f, x, d, each)
     slope = numbers(tangent)
     determined, wrong = differences.beside(slope)
     if not np.isfinite(np.asarray(x)).all():  # zero times the slope at infinity may be anything
@@ -181,7 +182,9 @@ def table_slopes(name: str, only: str) -> Counts:
     for case in dict.fromkeys(cases):
         for key in sorted(used_in(case) & inexact):
             what = f"{name}: {key} {case}"
-            if NARROW.search(case) or not re.search(only, what) or not (wrong := examine(names, case, key, counts)):
+            if NARROW.search(case) or not re.search(only, what):
+                continue
+            if not (wrong := examine(names, case, key, counts, getattr(table, "EACH", False))):
                 continue
             why = next((reason for pattern, reason in explained if re.search(pattern, f"{key} {case}")), None)
             if why:

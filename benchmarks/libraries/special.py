@@ -306,6 +306,7 @@ EXPLAINED = [  # but for what `judge.py` explains
 ]
 
 SLOPES_EXPLAINED = [
+    (r"^\w jsp.special.boxcox\(jnp.zeros", "its slope by x is infinite, and x is zero times the operand"),
     (r"^e jsp.special.(fresnel|sici)\(", "far out they turn faster than steps are short"),
     (r"^\w+ jsp.special.expn\((a, b|h\[|wide, wide|x, y)", "orders have no derivative, as in JAX"),
     (r"logsumexp\(z, .*return_sign", "signs have none, those of complex numbers neither, as in JAX"),

@@ -453,3 +453,5 @@ EXPLAINED = [  # but for what `judge.py` explains
         "JAX multiplies by the tangent of an integer, and fails",
     ),
 ]
+
+SLOPES_EXPLAINED = [(r"^simplex .*simplex\[:, :1\] \* 0", "the slope at a corner is infinite, and the step is zero")]
