@@ -230,5 +230,6 @@ SLOPES_EXPLAINED = [
         r"sparse\.linalg\.(cg|bicgstab|gmres)\(",
         "solutions are known to 1e-5 of their sizes, and to less where that is asked for",
     ),
+    (r"from_rotvec\(v \* 1e-15\)\.as_euler", "1e-15 of a radian"),
     (r"at\[0\]\.set\(jnp\.inf\)", "of infinite quaternions there is none"),
 ]

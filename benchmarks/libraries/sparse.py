@@ -217,3 +217,7 @@ EXPLAINED = [
     (r"x\[:0\]", r"returns .* \| TypeError", "padding of an array without elements is as any"),
     (r"x != 0", "returns .* weak|Cannot lower", "weakness of the integers that booleans become"),
 ]
+
+SLOPES_EXPLAINED = [
+    (r"^[xX] .*fromdense\([xX], nse=", "what is zero stays out of the pattern, and steps make it another")
+]
