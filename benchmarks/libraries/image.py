@@ -134,3 +134,5 @@ EXPLAINED = [
     (r"\(-1, 3\)", "ValueError.*returns", "negative lengths are refused"),
     (r"\(1, 1\), s, t", "ValueError.*returns", "an axis that comes twice is refused"),
 ]
+
+SLOPES_EXPLAINED = [(r"^[st] .*(0 \* s\[|np\.nan \* |-s\[)", "scales of zero and places that are no numbers")]

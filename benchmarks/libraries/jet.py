@@ -65,3 +65,5 @@ EXPLAINED = [
         "the series of what is given back is JAX's tuple, where it is a list else",
     ),
 ]
+
+SLOPES_EXPLAINED = [(r"stop_gradient", "a gradient is stopped, a step is not")]

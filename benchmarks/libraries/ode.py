@@ -59,3 +59,5 @@ EXPLAINED = [
     ("jnp.zeros\\(3\\)|t\\[::-1\\]", ".*", "a time that is repeated has the state it had; JAX has NaN"),
     ("grad c .*|.*1j \\* y", ".*", "complex states: conventions of complex cotangents in the adjoint"),
 ]
+
+SLOPES_EXPLAINED = [(r"initial_step_size\(.*y \* 0", "of a norm at zero")]
