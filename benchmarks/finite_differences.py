@@ -60,9 +60,7 @@ def inexact_leaves(tree) -> list:
 
 def numbers(tree) -> np.ndarray:
     """All inexact leaves as one vector of real numbers."""
-    leaves = [
-        np.asarray(x) for x in jax.tree.leaves(tree) if jax.numpy.issubdtype(jax.numpy.result_type(x), np.inexact)
-    ]
+    leaves = map(np.asarray, inexact_leaves(tree))
     parts = [np.stack([x.real, x.imag], -1) if np.iscomplexobj(x) else x for x in leaves]
     return np.concatenate([np.zeros(0), *(np.asarray(x, float).ravel() for x in parts)])
 
@@ -99,10 +97,8 @@ class Differences:
         """For each element: whether differences determine the slope, and whether it is another one."""
         greatest = np.maximum(abs(slope), abs(self.slope))
         allowed = ENOUGH * greatest + self.error
-        determined = np.isfinite(allowed) & ~self.kink & (self.error <= 1e-2 * abs(self.slope) + 1e-9)
-        determined |= (
-            np.isfinite(self.slope) & ~np.isfinite(slope) & ~self.kink & (self.error <= 1e-2 * abs(self.slope))
-        )
+        least = np.where(np.isfinite(slope), 1e-9, 0)  # else differences must show that there is one
+        determined = np.isfinite(self.slope) & ~self.kink & (self.error <= 1e-2 * abs(self.slope) + least)
         return determined, determined & ~(abs(slope - self.slope) <= allowed)
 
 

@@ -35,7 +35,7 @@ def _running(name, numpy_fun, lax_fun, a, axis, dtype, out):
         value = a._value
         return make_array(quiet.run(numpy_fun, value, axis, value.dtype))
     if dtype is None:
-        dtype = dtypes.canonical(np.dtype("int64")) if a.dtype == dtypes.BOOL else a.dtype
+        dtype = dtypes.canonicalize_dtype(int) if a.dtype == dtypes.BOOL else a.dtype
     if dtype == dtypes.BOOL:  # whether any, or all, so far are true
         return convert(lax_fun(convert(convert(a, dtype), I32), axis), dtype)
     return convert(lax_fun(convert(a, accumulator(dtype)), axis), dtype)

@@ -538,9 +538,8 @@ def _sliding(name: str, a, v, mode: str, precision, preferred, numpy_fun):
     preferred = user_dtype(preferred, name)
     swap = a.size < v.size
     if direct(a) and direct(v) and precision is None and preferred is None and a.dtype in (F32, F64):
-        if np.isfinite(
-            (a if swap else v)._value
-        ).all():  # else zeros around the longer are multiplied, as when compiled
+        shorter = a if swap else v
+        if np.isfinite(shorter._value).all():  # else zeros around the longer are multiplied, as when compiled
             return make_array(np.asarray(run(numpy_fun, a._value, v._value, mode)), a.weak_type and v.weak_type)
     if name == "correlate":
         v = lax.conj(v) if dtypes.is_complex(v.dtype) else v
