@@ -2,11 +2,12 @@
 
 `make bench-search MINUTES=30` writes random programs of many elements: operations, models assembled from blocks,
 layouts, sizes and dtypes, compiled as they are, differentiated, in a loop, under `vmap`, or evaluated eagerly. Each
-is timed beside JAX, in turns, in two processes that live long, by the least of short runs: so a machine that does
-something else still gives a ratio, and ratios near 1 are measured again (``BENCH_CLOCK=processor``, with both held
-to one core, counts the processor's time alone). What is slower is shrunk, step by step, to the smallest program
-that still is, printed worst first, and kept in ``search_corpus.json``, which the next search times first
-(`CORPUS=1`: only those).
+is compiled in two processes that live long, at the same time, and timed beside JAX, in turns, by the least of short
+runs: so a machine that does something else still gives a ratio, and ratios near 1 are measured again
+(``BENCH_CLOCK=processor``, with both held to one core, counts the processor's time alone). What is slower is shrunk,
+step by step, to the smallest program that still is, printed worst first, and kept in ``search_corpus.json``, which the
+next search times first (`CORPUS=1`: only those). First calls are compared as well: those that were slower once more,
+in new processes, one after the other.
 """
 
 import argparse
@@ -23,25 +24,32 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import search_families  # noqa: F401  # whose operations are among the others
 import shrinking
 from search_steps import OPERATIONS, meta
-from side_by_side import OURS, THEIRS, Pair, alternate, best, show, time_calls
+from side_by_side import OURS, THEIRS, WARMING, Pair, alternate, best, show, time_calls
 
 CORPUS = Path(__file__).with_name("search_corpus.json")
 WAYS = ("jit", "grad", "loop", "vmap", "eager")  # how a program is run
 OFTEN = (0.45, 0.25, 0.15, 0.1, 0.05)
-DTYPES, DTYPES_OFTEN = ("float32", "bfloat16", "float16"), (0.85, 0.1, 0.05)
+STEPS_OFTEN = (0.3, 0.25, 0.15, 0.1, 0.1, 0.05, 0.05)  # 1 to 7 of them: what is slow hides in long programs
+DTYPES = {"float32": 0.72, "float64": 0.1, "bfloat16": 0.07, "float16": 0.03}
+DTYPES |= {"int32": 0.04, "uint8": 0.02, "bool": 0.02}  # of the first argument
 SHAPES = (
-    [(n,) for n in (100, 10_000, 300_000, 2_000_000)]
+    [(n,) for n in (10, 100, 10_000, 300_000, 2_000_000, 10_000_000)]
     + [(2, 100_000), (100_000, 2), (50_000, 7), (7, 50_000), (1000, 1000), (128, 784), (32, 64), (4096, 100), (300, 3)]
-    + [(8, 64, 64), (1000, 3, 3), (2000, 8, 8), (16, 128, 48), (3, 300, 200), (64, 5, 100)]
-    + [(8, 32, 32, 3), (4, 28, 28, 16), (2, 8, 64, 64)]
+    + [(1, 512), (16, 16), (1_000_000, 4), (2048, 512), (10_000, 33)]
+    + [(8, 64, 64), (1000, 3, 3), (2000, 8, 8), (16, 128, 48), (3, 300, 200), (64, 5, 100), (4, 256, 64)]
+    + [(8, 32, 32, 3), (4, 28, 28, 16), (2, 8, 64, 64), (1, 64, 64, 3), (1, 28, 28, 1)]
 )
-MOST = 4_000_000  # elements of a value
+MOST = 12_000_000  # elements of a value
 LOOPS, MEMBERS = 20, 4
-PATIENCE = 90  # seconds of one answer
+PATIENCE = 60  # seconds of one answer
 SHORT, LONG = 0.02, 0.1  # seconds of a run
-NEAR = 1.25  # ratios below are measured again
+CLEAR, NEAR = 1.4, 1.2  # ratios that are believed after two turns, and after five
+TURNS = ((2, SHORT, CLEAR), (3, SHORT, NEAR), (5, LONG, 0.0))
+AGAIN = ((4, LONG, NEAR), (6, LONG, 0.0))
+WORST = 10  # first calls that are measured again
 
 
 class Program(NamedTuple):
@@ -62,13 +70,25 @@ def write(seed: int) -> Program:
     x = SHAPES[int(rng.integers(len(SHAPES)))]
     y = [x, x[-1:], (*x[:-1], 1), x[::-1], x][int(rng.integers(5))]
     count = min(x[0], int(rng.choice([10, 1000, 50_000])))
-    way, dtype = str(rng.choice(WAYS, p=OFTEN)), str(rng.choice(DTYPES, p=DTYPES_OFTEN))
-    return follow(Program([x, y, (count,)], dtype, seed, [None] * int(rng.integers(1, 8)), way))
+    way, dtype = str(rng.choice(WAYS, p=OFTEN)), str(rng.choice(list(DTYPES), p=list(DTYPES.values())))
+    steps = 1 + int(rng.choice(len(STEPS_OFTEN), p=STEPS_OFTEN))
+    way = "jit" if dtype != floats(dtype) and way != "eager" else way
+    return follow(Program([x, y, (count,)], dtype, seed, [None] * steps, way))
+
+
+def floats(dtype: str) -> str:
+    """The dtype of the second argument and of the weights."""
+    return dtype if "float" in dtype else "float32"
+
+
+def precision(jax, program: Program) -> None:
+    jax.config.update("jax_enable_x64", program.dtype == "float64")
 
 
 def follow(program: Program) -> Program:
     """The program with steps that are ``None`` chosen; one without steps where those that are given do not fit."""
     jax, rng = importlib.import_module(OURS), np.random.default_rng(program.seed)
+    precision(jax, program)
     values, steps, names = abstract(jax, program), [], sorted(OPERATIONS)
     for step in program.steps:
         for _ in range(1 if step else 20):
@@ -96,7 +116,7 @@ def choose(rng, values, names):
 def result(jax, program: Program, values: list, step: list):
     """What tracing says that a step makes; None where it does not fit."""
     name, args, params = step
-    weights = [jax.ShapeDtypeStruct(tuple(s), program.dtype) for s in params.get("weights", ())]
+    weights = [jax.ShapeDtypeStruct(tuple(s), floats(program.dtype)) for s in params.get("weights", ())]
     rest = {k: v for k, v in params.items() if k != "weights"}
     run = lambda given, ws: OPERATIONS[name].run(jax, *given, **rest, **({"weights": ws} if ws else {}))
     try:
@@ -107,7 +127,7 @@ def result(jax, program: Program, values: list, step: list):
 
 
 def abstract(jax, program: Program) -> list:
-    dtypes = (program.dtype, program.dtype, "int32")
+    dtypes = (program.dtype, floats(program.dtype), "int32")
     return [jax.ShapeDtypeStruct(tuple(s), d) for s, d in zip(program.shapes, dtypes, strict=True)]
 
 
@@ -120,9 +140,11 @@ def without(program: Program, k: int) -> Program:
 
 def arguments(jax, program: Program) -> tuple:
     """The arguments, and the weights of each step."""
-    rng, make = np.random.default_rng(program.seed), jax.numpy.asarray
-    normal = lambda shape, scale=1.0: make(scale * rng.standard_normal(shape, np.float32), program.dtype)
+    rng, make, dtype = np.random.default_rng(program.seed), jax.numpy.asarray, floats(program.dtype)
+    normal = lambda shape, scale=1.0: make(scale * rng.standard_normal(shape, np.float32), dtype)
     x, y = (normal(s) for s in program.shapes[:2])
+    if program.dtype != dtype:
+        x = make(rng.integers(0, 2 if program.dtype == "bool" else 100, program.shapes[0]), program.dtype)
     i = make(rng.integers(0, program.shapes[0][0], program.shapes[2]), "int32")
     weights = [
         [normal(s, 0.5 * (s[0] if len(s) > 1 else 4) ** -0.5) for s in params.get("weights", ())]
@@ -147,6 +169,7 @@ def function(jax, program: Program):
 
 def call(jax, program: Program):
     """What is timed: a call of the program, run in its way."""
+    precision(jax, program)
     f, given = function(jax, program), arguments(jax, program)
     if program.way == "eager":
         return lambda: f(*given)
@@ -182,17 +205,22 @@ WAY = {"jit": lambda jax, f: f, "grad": differentiated, "loop": looped, "vmap": 
 
 
 def serve(library: str) -> None:
-    """Answer requests on stdin, a line of JSON each: a program, and for how long it runs; the last one is kept."""
+    """Answer requests on stdin, a line of JSON each: a program, and for how long it runs; the last one is kept.
+
+    For 0 seconds the answer is how long its first call took.
+    """
     jax = importlib.import_module(library)
     for name in ("numpy", "nn", "ops", "scipy.special", "scipy.stats"):
         importlib.import_module(f"{library}.{name}")
     prepare = functools.lru_cache(1)(lambda text: first(jax, call(jax, Program(*json.loads(text)))))
+    prepare(json.dumps(Program([[8], [8], [1]], "float32", 0, [["add", [0, 1], {}]], "jit")))  # loads what compiles
     for line in sys.stdin:
         request = json.loads(line)
         signal.alarm(PATIENCE)  # ends this process
         try:
             made, compiled = prepare(json.dumps(request["program"]))
-            answer = {"seconds": time_calls(jax, made, request["seconds"]), "first": compiled}
+            seconds = request["seconds"]
+            answer = {"seconds": time_calls(jax, made, seconds, 1)} if seconds else {"first": compiled}
         except Exception as error:  # what a library does not take is no question of speed
             answer = {"error": f"{type(error).__name__}: {str(error)[:300]}"}
         signal.alarm(0)
@@ -200,9 +228,13 @@ def serve(library: str) -> None:
 
 
 def first(jax, made) -> tuple:
+    """The call, run until nothing more is compiled, and how long it took the first time."""
     start = time.perf_counter()
     jax.block_until_ready(made())
-    return made, time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    for _ in range(WARMING):
+        jax.block_until_ready(made())
+    return made, seconds
 
 
 # ------------------------------------------------------------------------------ the search
@@ -219,19 +251,29 @@ class Row(NamedTuple):
         return self.theirs / self.ours
 
 
-def measure(pair: Pair, program: Program, floor: float) -> Row:
+def measure(pair: Pair, program: Program, floor: float, turns=TURNS) -> Row:
     """Both libraries in turns; again, and longer, where the ratio is near the floor or below."""
-    kept = [[], []]
-    for rounds, seconds in ((3, SHORT), (4, SHORT), (5, LONG)):
-        asks = [functools.partial(pair.ask, each, program=program, seconds=seconds) for each in (OURS, THEIRS)]
+    started = valid(pair.ask_all(program=program, seconds=0))
+    kept: list[list] = [[], []]
+    for rounds, seconds, enough in turns:
+        asks = [functools.partial(ask, pair, each, program, seconds) for each in (OURS, THEIRS)]
         for answers, more in zip(kept, alternate(rounds, *asks), strict=True):
-            if errors := [a["error"] for a in more if "error" in a]:
-                raise RuntimeError(errors[0])
             answers += more
-        row = Row(program, best(kept[0]), best(kept[1]), kept[1][0]["first"] / kept[0][0]["first"])
-        if row.ratio > floor * NEAR:
+        row = Row(program, best(kept[0]), best(kept[1]), started[THEIRS]["first"] / started[OURS]["first"])
+        if row.ratio > floor * enough:
             break
     return row
+
+
+def ask(pair: Pair, library: str, program: Program, seconds: float) -> dict:
+    return valid({library: pair.ask(library, program=program, seconds=seconds)})[library]
+
+
+def valid(answers: dict) -> dict:
+    for library, answer in answers.items():
+        if "error" in answer:
+            raise RuntimeError(f"{library}: {answer['error']}")
+    return answers
 
 
 def slower(pair: Pair, program: Program, floor: float) -> Row | None:
@@ -240,6 +282,16 @@ def slower(pair: Pair, program: Program, floor: float) -> Row | None:
     except RuntimeError:
         return None
     return row if row.ratio < floor else None
+
+
+def first_calls(pythons: dict, program: Program) -> float:
+    """JAX's first call by ours, in new processes that have nothing beside them."""
+    pair = Pair(pythons, __file__)
+    try:
+        theirs, ours = (ask(pair, each, program, 0)["first"] for each in (THEIRS, OURS))
+    finally:
+        pair.close()
+    return theirs / ours
 
 
 def simpler(program: Program) -> list:
@@ -286,31 +338,82 @@ def parameters(params: dict) -> str:
     return "".join(f", {key}={value}" for key, value in params.items() if len(str(value)) < 60)
 
 
-def searched(pair: Pair, options) -> tuple[list[Row], list[Row], Counter]:
-    """All rows, those found slower and shrunk, and what was not run, by reason."""
-    end, rows, found, left = time.monotonic() + 60 * options.minutes, [], [], Counter()
-    seeds = range(options.seed, options.seed + options.count)
-    todo = [(program, True) for program in kept_programs()] + [(None, seed) for seed in seeds]
-    for program, which in todo if not options.corpus else [t for t in todo if t[0]]:
-        if time.monotonic() > end:
-            break
-        program = program or write(which)
+class Search:
+    """Programs that are timed one after the other: all rows, those found slower and shrunk, and what was not run."""
+
+    def __init__(self, pair: Pair, options):
+        self.pair, self.options = pair, options
+        self.rows: list[Row] = []
+        self.found: list[Row] = []
+        self.doubted = 0  # programs that were slower at first, and not when they were measured again
+        self.left: Counter = Counter()
+        self.in_a_row = self.most_in_a_row = 0  # new programs, none of which was slower
+
+    def run(self) -> None:
+        end, options = time.monotonic() + 60 * self.options.minutes, self.options
+        known = [] if options.new else kept_programs()
+        seeds = [] if options.corpus else range(options.seed, options.seed + options.count)
+        for program, seed in [*((p, None) for p in known), *((None, seed) for seed in seeds)]:
+            if time.monotonic() > end:
+                break
+            self.take(program or write(seed), program is None)
+
+    def take(self, program: Program, new: bool) -> None:
         if not program.steps:
-            left["no step fits"] += 1
-            continue
+            self.left["no step fits"] += 1
+            return
         try:
-            row = measure(pair, program, options.floor)
+            row = self.measured(program)
         except RuntimeError as error:
-            left[str(error).split(":")[0]] += 1
-            if options.verbose:
+            self.left[":".join(str(error).split(":")[:2])] += 1
+            if self.options.verbose:
                 print(f"not run: {error}\n  {program}", file=sys.stderr, flush=True)
-            continue
-        rows.append(row)
-        if row.ratio < options.floor:
-            row = row if which is True else shrunk(pair, row, options.floor)
-            found.append(row)
-            print(described(row), flush=True)
-    return rows, found, left
+            return
+        self.rows.append(row)
+        if row.ratio < self.options.floor:
+            row = shrunk(self.pair, row, self.options.floor) if new else row
+            self.found.append(row)
+            print(f"{described(row)}  [seed {program.seed}]", flush=True)
+        self.in_a_row = 0 if row.ratio < self.options.floor else self.in_a_row + new
+        self.most_in_a_row = max(self.most_in_a_row, self.in_a_row)
+        if self.options.verbose and len(self.rows) % 25 == 0:
+            print(self.so_far(), file=sys.stderr, flush=True)
+
+    def measured(self, program: Program) -> Row:
+        """What is slower is measured again, by itself."""
+        row = measure(self.pair, program, self.options.floor)
+        if row.ratio >= self.options.floor:
+            return row
+        again = measure(self.pair, program, self.options.floor, AGAIN)
+        self.doubted += again.ratio >= self.options.floor
+        return again
+
+    def so_far(self) -> str:
+        slow = f"{len(self.found)} below {self.options.floor}, {self.doubted} more were at first"
+        return f"{len(self.rows)} programs, {slow}; in a row none below: {self.most_in_a_row} at most"
+
+
+def mean(values: list[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / max(len(values), 1))
+
+
+def report(search: Search, pythons: dict) -> None:
+    floor = search.options.floor
+    print("\nworst first:", *(described(r) for r in sorted(search.found, key=lambda r: r.ratio)[:20]), sep="\n")
+    late = sorted((r for r in search.rows if r.first < floor), key=lambda r: r.first)[:WORST]
+    print("\nfirst calls, measured again:")
+    for row in late:
+        try:
+            print(f"{row.first:.2f}, {first_calls(pythons, row.program):.2f}  {described(row)}", flush=True)
+        except RuntimeError as error:
+            print(f"{row.first:.2f}, {error}  {described(row)}")
+    for way in WAYS:
+        of_way = [r for r in search.rows if r.program.way == way]
+        if of_way:
+            slow = sum(r.ratio < floor for r in of_way), sum(r.first < floor for r in of_way)
+            ratios = f"{mean([r.ratio for r in of_way]):.2f}x, first calls {mean([r.first for r in of_way]):.2f}x"
+            print(f"{way}: {len(of_way)} programs, geometric mean {ratios}; below {floor}: {slow[0]}, {slow[1]}")
+    print(f"{search.so_far()}; not run: {dict(search.left)}")
 
 
 def main() -> int:
@@ -321,6 +424,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--floor", type=float, default=1.0, help="what ratio is slow")
     parser.add_argument("--corpus", action="store_true", help="only what earlier searches found")
+    parser.add_argument("--new", action="store_true", help="only what no earlier search found")
     parser.add_argument("--keep", action="store_true", help="keep what is found in the corpus")
     parser.add_argument("--verbose", action="store_true", help="say what does not run")
     parser.add_argument("--serve", choices=(OURS, THEIRS), help=argparse.SUPPRESS)
@@ -329,23 +433,17 @@ def main() -> int:
         serve(options.serve)
         return 0
     os.environ |= {"CATENA_CACHE": "0", "JAX_ENABLE_COMPILATION_CACHE": "0"}
-    pair = Pair({OURS: sys.executable, THEIRS: options.jax_python}, __file__)
+    pythons = {OURS: sys.executable, THEIRS: options.jax_python}
+    pair = Pair(pythons, __file__)
+    search = Search(pair, options)
     try:
-        rows, found, left = searched(pair, options)
+        search.run()
     finally:
         pair.close()
     if options.keep:
-        keep(found)
-    print("\nworst first:", *(described(r) for r in sorted(found, key=lambda r: r.ratio)[:20]), sep="\n")
-    mean = lambda values: math.exp(sum(map(math.log, values)) / max(len(values), 1))
-    for way in WAYS:
-        of_way = [r for r in rows if r.program.way == way]
-        if of_way:
-            slow = sum(r.ratio < options.floor for r in of_way)
-            ratios = f"{mean([r.ratio for r in of_way]):.2f}x, first calls {mean([r.first for r in of_way]):.2f}x"
-            print(f"{way}: {len(of_way)} programs, geometric mean {ratios}; {slow} below {options.floor}")
-    print(f"not run: {dict(left)}")
-    return bool(found)
+        keep(search.found)
+    report(search, pythons)
+    return bool(search.found)
 
 
 if __name__ == "__main__":

@@ -41,13 +41,13 @@ def _leaf(x: np.ndarray) -> dict:
     return {"dtype": str(x.dtype), "shape": x.shape, "values": values.tolist()}
 
 
-def time_calls(jax, function, seconds: float) -> float:
+def time_calls(jax, function, seconds: float, warming: int = WARMING) -> float:
     """Seconds per call: one batch that takes about `seconds`.
 
     JAX runs what takes long in the background, up to 32 calls at a time; so every call that takes longer than
     `WAITED` is waited for, and what is left of an earlier batch never counts as time of the next.
     """
-    for _ in range(WARMING):
+    for _ in range(warming):
         jax.block_until_ready(function())
     took = batch(jax, function, 1, True)
     wait, count = took >= WAITED, 1
@@ -102,8 +102,14 @@ class Worker:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, **request):
+        self.send(request)
+        return self.answer()
+
+    def send(self, request: dict):
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
+
+    def answer(self):
         if not (answer := self.process.stdout.readline()):
             raise SystemExit(f"the worker {self.process.args} ended; its error stands above")
         return json.loads(answer)
@@ -124,8 +130,25 @@ class Pair:
         return Worker(self.pythons[library], self.script, library)
 
     def ask(self, library, **request):
+        return self._watched(library, lambda worker: worker.ask(**request))
+
+    def ask_all(self, **request) -> dict:
+        """The answers of all, who work at the same time."""
+        for library in self.workers:
+            self._watched(library, lambda worker: worker.send(request))
+        answers, failed = {}, None
+        for library in self.workers:
+            try:
+                answers[library] = self._watched(library, Worker.answer)
+            except RuntimeError as error:
+                failed = error
+        if failed:
+            raise failed
+        return answers
+
+    def _watched(self, library, do):
         try:
-            return self.workers[library].ask(**request)
+            return do(self.workers[library])
         except (SystemExit, BrokenPipeError):
             self.workers[library] = self._start(library)
             raise RuntimeError(f"{library} failed") from None
