@@ -21,7 +21,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import FORMS, Indices
 from catena.compiler.graph.graph import Value
-from catena.compiler.graph.intervals import Interval, interval_of
+from catena.compiler.graph.intervals import Interval, interval_of, span
 from catena.compiler.graph.reshapes import groups
 from catena.compiler.graph.types import NAMES
 from catena.compiler.kernels import complex_math
@@ -56,6 +56,7 @@ class Body:
         self._known: dict[Stmt, int] = {}
         self._read: dict = {}
         self.ranges: dict[int, tuple[int, int]] = {}  # of integers that are computed, where they are known
+        self.exact: dict[int, Affine] = {}  # integers that move with the loops, such as the places of a window
         self.local: dict = {}  # (value number, index) -> statements, for values computed in this body
 
     # ---- statements ----------------------------------------------------------------------------------------
@@ -124,6 +125,15 @@ class Body:
         if bounds is not None:
             self.ranges[at] = bounds
         return at
+
+    def expression(self, s: int, bounds: tuple[int, int] | None = None) -> Affine:
+        """An integer that is computed, and lies within bounds if they are told, as it moves with the loops."""
+        found = self.exact.get(s)
+        if found is not None:
+            return found
+        if self.stmts[s].op == "const":
+            return affine.constant(int(self.stmts[s].attr))
+        return affine.term(self.position(s, bounds))
 
     def bounds(self, a: Affine) -> tuple:
         """The least and greatest value of an expression, or Nones when it holds computed values of unknown range."""
@@ -222,7 +232,15 @@ class Body:
         op = v.params.op
         if KIND[v.dtype] == "c" or KIND[v.args[0].dtype] == "c" or (len(v.args) > 1 and KIND[v.args[1].dtype] == "c"):
             return complex_math.expand(self, op, v, xs)
-        return self.stmt(op, NAMES[v.dtype], tuple(xs), v.params.y)
+        made = self.stmt(op, NAMES[v.dtype], tuple(xs), v.params.y)
+        if v.bounds is not None and op in _MOVES and made not in self.exact:
+            self._remember(made, _MOVES[op](*[self.expression(x, _told(a)) for x, a in zip(xs, v.args)]))
+        return made
+
+    def _remember(self, s: int, a: Affine | None) -> None:
+        """That an integer moves with the loops, and with one at most that is computed."""
+        if a is not None and len(a[2]) < 2 and (a[0] or a[1]):
+            self.exact[s] = a
 
 
 def _hashable(value):
@@ -268,6 +286,25 @@ def _split(a: Affine, n: int, body: Body) -> tuple[Affine, Affine]:
     return affine.add(whole, affine.term(quotient)), remainder
 
 
+def _told(v: Value) -> Interval | None:
+    """The bounds of an integer, where they say more than that indices may have its type."""
+    return None if v.bounds is None or span(np.dtype("int32")).within(v.bounds) else v.bounds
+
+
+def _product(a: Affine, b: Affine) -> Affine | None:
+    """The product of two expressions one of which is a number."""
+    number, other = (a, b) if affine.is_constant(a) else (b, a)
+    return affine.scale(other, number[0]) if affine.is_constant(number) else None
+
+
+_MOVES: dict[str, Callable[..., Affine | None]] = {  # what is exact wherever the result does not wrap around
+    "add": affine.add,
+    "sub": lambda a, b: affine.add(a, affine.scale(b, -1)),
+    "mul": _product,
+    "convert": lambda a: a,
+}
+
+
 # ---- index maps of the views -------------------------------------------------------------------------------
 
 
@@ -276,7 +313,10 @@ def _iota(body: Body, v: Value, index, mask):
     if KIND[v.dtype] == "c":
         part = "float32" if v.dtype == np.complex64 else "float64"
         return body.stmt("convert", part, (position,)), body.const(0.0, part)
-    return body.stmt("convert", NAMES[v.dtype], (position,))
+    made = body.stmt("convert", NAMES[v.dtype], (position,))
+    if v.bounds is not None:
+        body._remember(made, index[v.params.dimension])
+    return made
 
 
 def _broadcast(body: Body, v: Value, index, mask):
@@ -406,6 +446,8 @@ def clamped_start(body: Body, start: Value, index: tuple, room: int, mask: int =
     if body.stmts[at].op == "const":
         return affine.constant(min(max(int(body.stmts[at].attr), 0), room))
     low, high = interval_of(start)
+    if 0 <= low and high <= room:
+        return body.expression(at, (low, high))
     if low < 0:
         at = body.stmt("max", name, (at, body.const(0, name)))
     if high > room:
@@ -458,9 +500,10 @@ def places(body: Body, x: Value, indices: Value, p: Indices, index, mask: int = 
         else:
             s = body.read(indices, at, mask)  # where the mask does not hold, there may be no such index
             bounds = interval_of(indices)
-            start = affine.term(body.position(s, bounds if bounds.within(Interval(0, room)) else None))
+            start = body.expression(s, bounds if bounds.within(Interval(0, room)) else None)
             if p.mode == "fill":
-                within = body.both(within, body.among(s, bounds, room + 1))
+                inside = body.among(s, bounds, room + 1) if start[2] else body.inside(start, room + 1)
+                within = body.both(within, inside)
         moved[d] = affine.add(moved[d], start)
     return tuple(moved), within
 

@@ -19,7 +19,7 @@ import numpy as np
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.types import DTYPES, TYPES, Type
-from catena.compiler.kernels import merging, short_rows
+from catena.compiler.kernels import merging, short_rows, unused
 from catena.compiler.kernels.body import Body, Stmt
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.kernels.places import shares_place
@@ -187,7 +187,7 @@ class Nest:
 
 
 def from_body(body: Body, reduced=(), stores=(), folds=(), independent: frozenset | None = None) -> Nest:
-    return Nest(
+    nest = Nest(
         list(body.extents),
         frozenset(reduced),
         body.stmts,
@@ -197,6 +197,7 @@ def from_body(body: Body, reduced=(), stores=(), folds=(), independent: frozense
         independent,
         ranges=body.ranges,
     )
+    return unused.leave_out(nest) if body.exact else nest
 
 
 # ---- schedule ----------------------------------------------------------------------------------------------
