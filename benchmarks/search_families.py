@@ -85,7 +85,7 @@ rows("fi", {
     "histogram": lambda jax, x, i: jax.numpy.histogram(x, 20, (-3, 3))[0],
     "positions": lambda jax, x, i: jax.numpy.nonzero(x.ravel() > 1, size=100, fill_value=0)[0].astype("int32"),
     "kept_values": lambda jax, x, i: x.ravel()[jax.numpy.nonzero(x.ravel() > 0, size=x.size // 4, fill_value=0)[0]],
-    "masked_set": lambda jax, x, i: x.at[x < 0].set(0),
+    "masked_set": lambda jax, x, i: jax.numpy.where(x < 0, 0, x),
     "masked_mean": lambda jax, x, i: jax.numpy.mean(x, where=x > 0),
     "prefix_mask": lambda jax, x, i: jax.numpy.where(jax.numpy.arange(x.shape[-1]) < i[0] % 50, x, 0),
     "row_of_each": lambda jax, x, i: jax.lax.dynamic_update_slice_in_dim(x, x[:1] * 2, i[0], 0),
