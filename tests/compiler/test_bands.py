@@ -61,3 +61,13 @@ def test_the_null_device_folds_bands():
     total, place = interpret(program_of(made), [x])
     np.testing.assert_allclose(total, np.sum(x.astype(np.float64), 0), rtol=1e-5, atol=1e-4)
     np.testing.assert_array_equal(place, np.argmax(x, 0))
+
+
+def test_sums_beside_what_is_stored():
+    """A softmax along columns: the exponentials of a band of rows are stored, and added up to a row of its own."""
+    f = lambda x: jax.nn.softmax(x, 0)  # noqa: E731
+    x = np.random.default_rng(3).standard_normal((1001, 1003)).astype("float32")
+    text = jax.jit(f).lower(x).compile().as_text("nests")
+    assert any("reduce i0<16" in nest and "fold sum" in nest and "exp" in nest for nest in text.split("\n\n"))
+    e = np.exp(x.astype("float64") - x.max(0))
+    np.testing.assert_allclose(jax.jit(f)(x), e / e.sum(0), rtol=3e-6)

@@ -105,3 +105,16 @@ def test_an_epilogue_may_overwrite_a_loop_carry():
     for _ in range(5):
         h = np.clip(h @ w + 1, -2, 2)
     np.testing.assert_allclose(got, h, rtol=1e-5)
+
+
+def test_short_rows_are_folded_by_a_kernel_of_their_own():
+    """As many of them at once as a vector has lanes; few rows, and longer ones, follow the product."""
+    jnp = catena.numpy
+    f = catena.jit(lambda x, w: jnp.argmin(jnp.sum(w * w, -1) - 2 * x @ w.T, -1))
+    rng = np.random.default_rng(5)
+    for rows, columns, alone in ((500, 8, True), (500, 16, True), (500, 40, False), (100, 8, False)):
+        x, w = (rng.standard_normal((n, 6)).astype("float32") for n in (rows, columns))
+        text = f.lower(x, w).compile().as_text("program")
+        assert ("on its rows: sub, argmin" in text) is not alone
+        expected = ((x[:, None].astype("float64") - w) ** 2).sum(-1).argmin(-1)
+        np.testing.assert_array_equal(f(x, w), expected)

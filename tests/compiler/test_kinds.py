@@ -3,6 +3,7 @@ of a few elements, by positions; and calls that do not use all of their argument
 """
 
 import numpy as np
+import pytest
 
 import catena as jax
 import catena.numpy as jnp
@@ -130,3 +131,15 @@ def test_sums_of_runs_of_rows():
             agree(f, expected, *args)
         program = program_of(jax.make_jaxpr(f)(*args), machine=X86_64_V3)
         np.testing.assert_array_equal(run(program, list(map(np.asarray, args)))[0], expected(*map(np.asarray, args)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "bool"])
+def test_reductions_over_axes_of_one_element(dtype):
+    """They are the elements themselves, zeros of either sign and NaN as they are evaluated; positions are 0."""
+    x = jnp.asarray([[[-0.0, 3.0]], [[float("nan") if "float" in dtype else 2.0, 1.0]]]).astype(dtype)
+    for name in ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "mean"):
+        f = lambda x, name=name: getattr(jnp, name)(x, 1)  # noqa: E731
+        assert "reduce" not in jax.jit(f).lower(x).as_text(), name
+        jitted, evaluated = (np.asarray(g(x)).astype("float64") for g in (jax.jit(f), f))
+        np.testing.assert_array_equal(jitted, evaluated)
+        np.testing.assert_array_equal(np.signbit(jitted[0]), np.signbit(evaluated[0]))

@@ -71,7 +71,7 @@ from catena.compiler.graph.forms import (
     While,
     Window,
 )
-from catena.core.dtypes import float0, is_extended
+from catena.core.dtypes import KIND, float0, is_extended
 from catena.core.errors import ADDRESSABLE, CompileError, OutOfMemoryError, value_too_large
 from catena.core.jaxpr import Literal
 from catena.core.stack import is_stack
@@ -369,6 +369,9 @@ class Builder:
         axes = tuple(sorted(int(a) for a in axes))
         if not axes:
             return x
+        if all(x.shape[a] == 1 for a in axes) and KIND[x.dtype] != "c":
+            y = self.reshape(x, _without(x.shape, axes))
+            return self.map("add", y, self.constant(np.zeros((), x.dtype))) if kind == "sum" else y
         if (found := reshapes.unshaped(self, x, axes)) is not None:
             return self.reshape(self.reduce(kind, *found), _without(x.shape, axes))
         if x.form == "transpose":
@@ -376,6 +379,8 @@ class Builder:
         return self.value("reduce", _without(x.shape, axes), x.dtype, [x], Reduce(kind, axes))
 
     def argreduce(self, kind: str, x: Value, axis: int, index_dtype) -> Value:
+        if x.shape[axis] == 1:
+            return self.full(_without(x.shape, (axis,)), np.zeros((), index_dtype))
         return self.value("argreduce", _without(x.shape, (axis,)), index_dtype, [x], Reduce(kind, (int(axis),)))
 
     def reduce_general(self, xs, inits, axes, body_closed_jaxpr) -> list[Value]:

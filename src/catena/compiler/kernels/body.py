@@ -233,13 +233,13 @@ class Body:
         if KIND[v.dtype] == "c" or KIND[v.args[0].dtype] == "c" or (len(v.args) > 1 and KIND[v.args[1].dtype] == "c"):
             return complex_math.expand(self, op, v, xs)
         made = self.stmt(op, NAMES[v.dtype], tuple(xs), v.params.y)
-        if v.bounds is not None and op in _MOVES and made not in self.exact:
+        if v.bounds is not None and op in _MOVES and any(x in self.exact for x in xs) and made not in self.exact:
             self._remember(made, _MOVES[op](*[self.expression(x, _told(a)) for x, a in zip(xs, v.args)]))
         return made
 
     def _remember(self, s: int, a: Affine | None) -> None:
         """That an integer moves with the loops, and with one at most that is computed."""
-        if a is not None and len(a[2]) < 2 and (a[0] or a[1]):
+        if a is not None and a[1] and len(a[2]) < 2:
             self.exact[s] = a
 
 

@@ -400,7 +400,7 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
         candidates = [d for d in kept[-1:] if _window_dimension(nest, d)]
     elif nest.run is not None:
         candidates = [d for d in kept[-1:] if not nest.hangs_on(d)]
-    elif nest.stores:
+    elif nest.stores and not nest.folds:
         candidates = kept[-1:] + inner[-1:]
     else:
         candidates = kept + inner[-1:]

@@ -2,7 +2,8 @@
 
 Where lanes are columns, the sum of each strip of columns reads a little of every row. Of rows that lie far apart in an
 array beyond the caches, each such piece is fetched by itself, from another page. So a band of rows is reduced after
-the other, to a row of partial results, and these are folded: memory is read in its order but for a band's few rows.
+the other, to a row of partial results, and these are folded: memory is read in its order but for a band's few rows, and
+so is what the same loops write for each row.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ APART = 1024  # bytes from a row to the next, from which it is on a strip's way 
 def rows(memory: Memory, nest: Nest, in_place: bool) -> int | None:
     """The dimension of a scheduled nest that is taken in bands; None where none is."""
     lanes, folded = nest.vector, [d for d in nest.order if d in nest.reduced]
-    if lanes is None or lanes in nest.reduced or len(folded) != 1 or nest.is_checked or nest.stores:
+    if lanes is None or lanes in nest.reduced or len(folded) != 1 or nest.is_checked:
         return None
     if not partial.is_foldable(nest, in_place) or nest.extents[folded[0]] < FEWEST * ROWS:
         return None
@@ -73,4 +74,5 @@ def _band(nest: Nest, lengths: dict[int, int], d: int, first: int, count: int, s
     folds = [f._replace(dests=tuple((b, t, place(o, lengths[b])) for b, t, o in f.dests)) for f in nest.folds]
     extents = [*(size if k == d else n for k, n in enumerate(nest.extents)), count]
     depends = [m | (m >> d & 1) << band for m in nest.depends]
-    return dataclasses.replace(nest, extents=extents, stmts=stmts, depends=depends, folds=folds)
+    stores = [s._replace(offset=moved(s.offset)) for s in nest.stores]
+    return dataclasses.replace(nest, extents=extents, stmts=stmts, depends=depends, stores=stores, folds=folds)

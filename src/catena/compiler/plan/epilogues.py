@@ -4,7 +4,8 @@ Bias, activation, residual, a softmax's maximum: what follows a product row by r
 in a loop with threads of its own. As an epilogue it reads the block while that is still in cache.
 
 A kernel may follow a product when its leading dimensions are the product's rows, none of them is reduced, it
-reads the product in the row that it works on, and all else that it reads exists before the product.
+reads the product in the row that it works on, and all else that it reads exists before the product. One that folds
+rows of a few elements does not: a kernel of its own takes as many of these at once as a vector has lanes.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from __future__ import annotations
 import math
 
 from catena.compiler.graph.graph import Value
+from catena.compiler.kernels import short_rows
 from catena.compiler.plan import products, stitch
 from catena.compiler.plan.fuse import Fused, Step
 
 AHEAD = 8  # steps to look over for the kernel
+MANY_ROWS = 128  # from which on short ones are folded by a kernel of its own
 
 
 def attach(fused: Fused, nest_of) -> None:
@@ -51,6 +54,8 @@ def _runs_by_rows(step: Step, v: Value, nest_of) -> bool:
     kernel, shape = step.kernel, products.row_shape(v)
     count = math.prod(shape)
     if not shape or kernel.space[: len(shape)] != shape or any(a < len(shape) for a in kernel.axes) or count < 2:
+        return False
+    if kernel.axes and count >= MANY_ROWS and math.prod(kernel.space) <= short_rows.MOST * count:
         return False
     row_bytes = {v.number: v.nbytes // count}
     return stitch.reads_own_rows(nest_of(step), {v.number}, shape, row_bytes)
