@@ -143,3 +143,13 @@ def test_reductions_over_axes_of_one_element(dtype):
         jitted, evaluated = (np.asarray(g(x)).astype("float64") for g in (jax.jit(f), f))
         np.testing.assert_array_equal(jitted, evaluated)
         np.testing.assert_array_equal(np.signbit(jitted[0]), np.signbit(evaluated[0]))
+
+
+def test_a_slice_in_one_part_of_what_is_joined():
+    """Other parts are not computed, unless they are tested."""
+    x, y = whole(1, 500, 6), whole(2, 300, 6)
+    joined = lambda np, x, y: np.concatenate([np.exp(x), y * 2, np.sin(x)], 0)  # noqa: E731
+    for start, stop, step in ((510, 700, 1), (500, 800, 3), (0, 500, 1), (0, 501, 1), (499, 801, 7), (799, 800, 1)):
+        agree(lambda x, y: joined(jnp, x, y)[start:stop:step], lambda x, y: joined(np, x, y)[start:stop:step], x, y)  # noqa: B023
+    text = jax.jit(lambda x, y: joined(jnp, x, y)[510:700, ::2]).lower(x, y).compile().as_text("program")
+    assert "exp" not in text and "sin" not in text and "concatenate" not in text

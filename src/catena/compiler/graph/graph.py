@@ -39,6 +39,7 @@ from catena.compiler.graph import (
     indexing,
     library,
     ordering,
+    parts,
     products,
     reshapes,
     transposes,
@@ -329,6 +330,8 @@ class Builder:
         shape = [max(0, -(-(hi - lo) // st)) for lo, hi, st in zip(start, limit, strides)]
         if tuple(shape) == x.shape:
             return x
+        if (found := parts.sliced(self, x, tuple(start), tuple(limit), strides)) is not None:
+            return found
         return self.value("slice", shape, x.dtype, [x], Slice(tuple(start), strides))
 
     def reverse(self, x: Value, dimensions) -> Value:
