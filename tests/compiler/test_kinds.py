@@ -153,3 +153,15 @@ def test_a_slice_in_one_part_of_what_is_joined():
         agree(lambda x, y: joined(jnp, x, y)[start:stop:step], lambda x, y: joined(np, x, y)[start:stop:step], x, y)  # noqa: B023
     text = jax.jit(lambda x, y: joined(jnp, x, y)[510:700, ::2]).lower(x, y).compile().as_text("program")
     assert "exp" not in text and "sin" not in text and "concatenate" not in text
+
+
+def test_operations_on_parts_that_are_joined_along_rows():
+    """They are done where the parts are computed, row by row, and the whole is stored once."""
+    x, y = whole(3, 5, 40, 8), whole(4, 3, 40, 8)
+    join = lambda np, x, y: np.concatenate([x * 2, y + 1, x - 3, -y], 0)  # noqa: E731
+    agree(lambda x, y: join(jnp, x, y) * 3 + 1, lambda x, y: join(np, x, y) * 3 + 1, x, y)
+    agree(lambda x, y: jnp.exp(join(jnp, x, y) / 8), lambda x, y: np.exp(join(np, x, y) / 8), x, y)
+    agree(lambda x, y: jnp.sum(join(jnp, x, y) ** 2, 0), lambda x, y: np.sum(join(np, x, y) ** 2, 0), x, y)
+    agree(lambda x, y: join(jnp, x, y)[::2] * 3, lambda x, y: join(np, x, y)[::2] * 3, x, y)
+    text = jax.jit(lambda x, y: join(jnp, x, y) * 3 + 1).lower(x, y).compile().as_text("program")
+    assert text.count("launch") == 1 and "0 bytes of temporaries" in text

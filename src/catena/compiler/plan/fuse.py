@@ -28,6 +28,7 @@ WIDE = 8  # elements in a row
 MOSTLY_PADDING = 4  # times as many elements as are in it: of those that lanes gather for a pad, most are thrown away
 BORDER = 4  # a border is at most one part of so many of what a pad makes
 MAX_PARTS = 3  # of a concatenation that is read where its parts lie, and its readers
+MAX_ROW_PARTS, PART_ROW = 4, 64  # of one along rows of so many elements at least, which other parts lie between
 
 
 @dataclass
@@ -187,9 +188,32 @@ class _Fuser:
             return False
         if all(u.form == "gather" and u.args[0] is not v for u in users):
             return len(users) == 1  # indices of several axes: each reads its own part
-        views = all(a.number in self.stored or self.effort.get(a.number, (0, 1.0))[1] == 0.0 for a in v.args)
+        cheap = CHEAP if self._lies_in_rows(v) else 0.0
+        views = all(a.number in self.stored or self._is_light(a, cheap) for a in v.args)
         plain = all(u.form == "map" or FORMS[u.form].fold or FORMS[u.form].view for u in users)
-        return len(v.args) <= MAX_PARTS and views and plain and not any(FORMS[u.form].rereads for u in users)
+        return (
+            len(v.args) <= (MAX_ROW_PARTS if cheap else MAX_PARTS)
+            and views
+            and plain
+            and not any(FORMS[u.form].rereads for u in users)
+        )
+
+    def _lies_in_rows(self, v: Value) -> bool:
+        """Whether parts are joined along rows that are long, and only elementwise operations read them, one after the
+        other, up to what is stored: then a loop over the rows of a part computes it, and does all of these.
+        """
+        if math.prod(v.shape[v.params.dimension + 1 :]) < PART_ROW:
+            return False
+        users = self.users[v.number]
+        while len(users) == 1 and users[0].form == "map":
+            last = users[0].number
+            users = self.users[last]
+            if last in self.needed or len(users) > 1:
+                return True
+        return False
+
+    def _is_light(self, v: Value, most: float) -> bool:
+        return self.effort.get(v.number, (0, 1.0))[1] <= most and v.number not in self.costly
 
     def _share(self, v: Value) -> None:
         base = v.args[0].number
