@@ -309,6 +309,48 @@ def test_sorts_of_other_lengths_compile_nothing_again(case, compiled):
     assert [defined(plan) for plan in others] == [0, 0]
 
 
+PLACES = {
+    "rows": (lambda x, i: x[i], lambda n: (values((n, 7)), jnp.asarray(RNG.integers(-n, n, 300)))),
+    "elements of rows": (
+        lambda x, i: jnp.take_along_axis(x, i, 1),
+        lambda n: (values((40, n)), jnp.asarray(RNG.integers(0, n, (40, 20)))),
+    ),
+    "updates": (lambda x, i: x.at[i].add(2.0), lambda n: (values(n), jnp.asarray(RNG.integers(-n, n, 300)))),
+    "a part": (lambda x, i: jax.lax.dynamic_slice(x, (i,), (100,)), lambda n: (values(n), jnp.int32(n - 50))),
+    "the median": (lambda x, i: jnp.median(x), lambda n: (values(3 * n), 0)),
+    "comparisons": (lambda x, i: jnp.where(i < x.shape[0], i, x.shape[0] - 1), lambda n: (values(n), jnp.arange(900))),
+}
+
+
+@pytest.mark.parametrize("case", PLACES)
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_places_in_other_lengths_compile_nothing_again(case, compiled):
+    f, make = PLACES[case]
+    step = jax.jit(f)
+    of_lengths = [make(n) for n in (301, 411, 501)]
+    results = [np.asarray(step(*args)) for args in of_lengths]
+    plans = [*compiled]
+    assert len({plan.entry.text for plan in plans}) == 1
+    assert [defined(plan) for plan in plans[1:]] == [0, 0]
+    for args, got in zip(of_lengths, results, strict=True):
+        np.testing.assert_array_equal(got, np.asarray(f(*args)))
+
+
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_what_is_equal_by_chance_is_not_in_the_text_of_an_entry(compiled):
+    """Tiles of two products are the same functions where as many rows are left; lengths of one number are one size."""
+
+    def f(x, w, y, v):
+        return jnp.tanh(x @ w), jnp.tanh(y @ v)
+
+    step = jax.jit(f)
+    for m, n in [(305, 311), (307, 307), (311, 305), (317, 317)]:
+        args = values((m, 64)), values((64, 128)), values((n, 96)), values((96, 128))
+        for got, x, w in zip(step(*args), args[::2], args[1::2], strict=True):
+            np.testing.assert_allclose(np.asarray(got), np.tanh(np.asarray(x) @ np.asarray(w)), rtol=1e-4, atol=1e-4)
+    assert len({plan.entry.text for plan in compiled}) == 1
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_a_row_of_a_product_does_not_hang_on_its_tile(dtype):
     with jax.enable_x64(True):

@@ -380,13 +380,31 @@ def _moved_to_start(body: BodyWriter, buffer: int, memory: str, start: int) -> t
     return (pointer, start) if told == start else (body.e.element(pointer, memory, told), 0)
 
 
+# Operations of integers that are as fast where LLVM does not know an operand: places are kept within bounds by them.
+UNTOLD = frozenset("add sub min max clamp select eq ne lt le gt ge".split())
+
+
 def _operands(body: BodyWriter, s, c: Copy, width: int) -> list[str]:
-    """What a statement is computed of. A power of two that lanes are divided by is told: LLVM then multiplies."""
-    out = [body.use(a, c, width) for a in s.args]
+    """What a statement is computed of. A power of two that lanes are divided by is told: LLVM then multiplies. Integers
+    that may hang on an extent are not, where that costs nothing.
+    """
+    out = [
+        _untold(body, a, width) or body.use(a, c, width) if s.op in UNTOLD else body.use(a, c, width) for a in s.args
+    ]
     by = body.nest.stmts[s.args[-1]] if s.op == "div" and width > 1 else None
     if by is not None and by.op == "const" and math.frexp(by.attr)[0] == 0.5:
         out[-1] = constant(by.attr, TYPES[by.type], width)
     return out
+
+
+def _untold(body: BodyWriter, a: int, width: int) -> str | None:
+    """An integer constant that the text does not tell, in all lanes; None for all else."""
+    s = body.nest.stmts[a]
+    t = TYPES[s.type]
+    if s.op != "const" or t.kind not in "iu" or t.narrow or body.short is not None:
+        return None
+    told = body.e.size(int(s.attr), t.register)
+    return None if isinstance(told, int) else body.e.splat(told, t.register, width)
 
 
 def _constant(e: Emitter, value, t: Type, width: int) -> str:

@@ -190,21 +190,23 @@ def _arena(w: ProgramWriter, program: Program, start: str) -> tuple[list[str], l
     if not size:
         return [], []
     if size <= STACK_ARENA:
-        size = 1 << (max(size, LEAST_ARENA) - 1).bit_length()  # of few sizes, which the text tells
+        size = LEAST_ARENA if size <= LEAST_ARENA else STACK_ARENA  # of two sizes, which the text tells
         return [f"  %arena = alloca [{size} x i8], align 64"], []
     size = -(-size // 4096) * 4096
     align = 4096 if size < 4 << 20 else 2 << 20
     size = -(-size // align) * align
     advice = [f"  %advice = call i32 @madvise(ptr %fresh, i64 %arena_size, i32 {HUGE_PAGES})"]
     prologue = [
-        f"  %arena_size_at = getelementptr i64, ptr {NUMBERS}, i64 {w.texts.numbers([size])}",
+        f"  %arena_size_at = getelementptr i64, ptr {NUMBERS}, i64 {w.texts.numbers([size, align])}",
         "  %arena_size = load i64, ptr %arena_size_at, align 8",
+        "  %arena_align_at = getelementptr i64, ptr %arena_size_at, i64 1",
+        "  %arena_align = load i64, ptr %arena_align_at, align 8",
         "  %word = atomicrmw xchg ptr %table, ptr null acq_rel",
         f"  %kept = {UNMARKED.format('%word')}",
         "  %none = icmp eq ptr %kept, null",
         "  br i1 %none, label %grow, label %ready",
         "grow:",
-        f"  %fresh = call ptr @aligned_alloc(i64 {align}, i64 %arena_size)",
+        "  %fresh = call ptr @aligned_alloc(i64 %arena_align, i64 %arena_size)",
         "  %short = icmp eq ptr %fresh, null",
         "  br i1 %short, label %refuse, label %advise",
         "refuse:",

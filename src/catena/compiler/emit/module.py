@@ -1,7 +1,8 @@
 """A program as LLVM modules: all of it as one, or its entry and its functions each by themselves.
 
-Functions are named by their text, so equal ones are one, in all programs. An entry reads its sizes from a table, and a
-module of its own calls functions by the order in which they appear: so entries that differ in these alone are one text.
+Functions are named by their text, so equal ones are one, in all programs. An entry reads its sizes from a table, and in
+a module of its own each call finds its function there, by the order of the calls: so entries that differ in these alone
+are one text, also where two of their functions are the same one by chance.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ class Module:
 
     def of_entry(self, own: Collection[str]) -> tuple[str, list[str]]:
         """LLVM IR of the entry and the functions of its `own`, which call no others; and those that it calls otherwise,
-        whose addresses it has in its table, in this order.
+        whose addresses it has in its table: one for each place of the text that names a function, in this order.
         """
-        called = [] if own else list(dict.fromkeys(calls(self.entry)))
+        called = [] if own else calls(self.entry)
         parts = [*self._defined(own, self.exported(own)), _with_table(self, called)]
         return "\n".join([self.head, *_literals_in(self, parts), *parts]), called
 
@@ -113,13 +114,21 @@ def _with_table(module: Module, called: Sequence[str]) -> str:
         return module.entry
     functions = 1 + len(module.constants) + len(module.externals)
     places = {"constants": 1, "externals": 1 + len(module.constants), "numbers": functions + len(called)}
-    lines = [f"  %{name} = getelementptr i64, ptr %table, i64 {at}" for name, at in places.items()]
-    for i in range(len(called)):
-        at = f"  %k{i}_at = getelementptr ptr, ptr %table, i64 {functions + i}"
-        lines += [at, f"  %k{i} = load ptr, ptr %k{i}_at, align 8"]
-    names = {name: f"%k{i}" for i, name in enumerate(called)}
-    text = _FUNCTION.sub(lambda m: names.get(m[1], m[0]), module.entry)
-    return text.replace("entry:\n", "\n".join(["entry:", *lines, ""]), 1)
+    heads = [f"  %{name} = getelementptr i64, ptr %table, i64 {at}" for name, at in places.items()]
+    text = _from_table(module.entry, functions) if called else module.entry
+    return text.replace("entry:\n", "\n".join(["entry:", *heads, ""]), 1)
+
+
+def _from_table(entry: str, first: int) -> str:
+    """An entry that reads the addresses of functions where it needs them, from its table, the place `first` and on."""
+    lines: list[str] = []
+    for line in entry.split("\n"):
+        for _ in range(len(calls(line))):
+            name, at = f"%k{first}", f"%k{first}_at"
+            lines += [f"  {at} = getelementptr ptr, ptr %table, i64 {first}", f"  {name} = load ptr, ptr {at}, align 8"]
+            line, first = _FUNCTION.sub(name, line, count=1), first + 1
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _literals_in(module: Module, texts: Iterable[str]) -> list[str]:
@@ -138,6 +147,7 @@ class Texts:
         self._constant_at: dict[int, int] = {}
         self._externals: list = []
         self._numbers: list[int] = []
+        self._tables: list[tuple[int, list[int]]] = []  # and behind them tables, with where it is told where they begin
         self._literals: dict[str, str] = {}  # constants in memory, for routines that want addresses
 
     def constant(self, array: np.ndarray) -> tuple[int, bool]:
@@ -164,6 +174,19 @@ class Texts:
         self._numbers += values
         return len(self._numbers) - len(values)
 
+    def table(self, values: Sequence[int]) -> int:
+        """Which number says where these numbers begin: of as many as there are, the text tells nothing."""
+        self._tables.append((self.numbers([0]), [*values]))
+        return self._tables[-1][0]
+
+    def all_numbers(self) -> list[int]:
+        """The numbers, and the tables behind them."""
+        found = [*self._numbers]
+        for told_at, values in self._tables:
+            found[told_at] = len(found)
+            found += values
+        return found
+
     def function(self, body: str) -> str:
         return self.functions.setdefault(body, f"f{digest(body)}")
 
@@ -181,7 +204,7 @@ class Texts:
             entry=entry,
             constants=self._constants,
             externals=self._externals,
-            numbers=self._numbers,
+            numbers=self.all_numbers(),
             helpers=self.helpers,
             arena_bytes=program.arena_bytes,
             flops=program.flops,

@@ -138,14 +138,16 @@ class ProgramWriter:
         """A number that the text of the entry does not tell: it is read from the program's table, bound at load."""
         if self.tells:
             return str(value)
-        return self.e.op(f"load i64, ptr {self.numbers([value])}, align 8")
+        at = self.e.element(NUMBERS, "i64", self.texts.numbers([value]))
+        return self.e.op(f"load i64, ptr {at}, align 8")
 
     def numbers(self, values: Sequence[int]) -> str:
         """The address of some of the program's numbers, side by side."""
         if self.tells:
             listed = ", ".join(f"i64 {n}" for n in values)
             return self.texts.literal(f"k.{'.'.join(map(str, values))}", f"[{len(values)} x i64] [{listed}]")
-        return self.e.element(NUMBERS, "i64", self.texts.numbers(values))
+        told_at = self.e.element(NUMBERS, "i64", self.texts.table(values))
+        return self.e.element(NUMBERS, "i64", self.e.op(f"load i64, ptr {told_at}, align 8"))
 
     def function(self, body: str) -> str:
         """The name of the function with this text (parameters and body): equal ones are one, in all programs."""
