@@ -69,7 +69,7 @@ def test_machines_that_are_not_here():
 def test_halves_by_integers():
     """Every f16, and f32 at, beside and between them."""
     own = halves.TEXT if host.this_machine().converts_halves else ""  # else the linker adds them to every module
-    code = Code(link.compile_text(own + LOOPS, link.Times(), 1)[0], host.new_generator(1), {})
+    code = Code(link.compile_text(own + LOOPS, link.Times(), 1)[0], host.new_generator)
     f16 = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     exact = f16.astype(np.float32)
     wide = run(code, "extend_all", f16, np.float32)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from catena.core.lazy import llvm
-from catena.runtime import idle
+from catena.runtime import idle, linking
 from catena.runtime.buffers import check_room
 from catena.runtime.entries import bound
 from catena.runtime.kernels import Callback, ForeignCall
@@ -42,37 +42,46 @@ class Unit(NamedTuple):
 
 class Code:
     """Object code in this process: it stays there as long as this object, and so does the code that it calls (`linked`,
-    in the order of its imports).
-
-    What it calls in other code is declared to its engine alone: elsewhere a name may stand for another address.
+    in the order of its imports). LLVM loads what `linking` does not, for which `machine` makes a code generator.
     """
 
-    def __init__(self, code: bytes, machine, linked: Sequence[Code] = (), unit: Unit | None = None):
+    def __init__(self, code: bytes, machine: Callable, linked: Sequence[Code] = (), unit: Unit | None = None):
         check_room(ROOM + 2 * len(code), "loading a compiled program")
         self.object_code, self.unit, self.linked = code, unit, tuple(linked)
-        self._addresses: dict[str, int] = {}
-        binding, imports = llvm(), [] if unit is None else [function.name for function in unit.imports]
-        declared = binding.parse_assembly("\n".join(f'declare void @"{name}"()' for name in imports))
-        self._engine = binding.create_mcjit_compiler(declared, machine)
-        for name, other in zip(imports, self.linked, strict=True):
-            self._engine.add_global_mapping(declared.get_function(name), other.address(name))
-        self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
-        self._engine.finalize_object()
+        names = [] if unit is None else [function.name for function in unit.imports]
+        imports = {name: other.address(name) for name, other in zip(names, self.linked, strict=True)}
+        self._loaded = linking.linked(code, imports) or _Engine(code, machine(), imports)
         if unit is not None:
             _by_name.setdefault(unit.name, self)
             for key in unit.exports.values():
                 _codes.setdefault(key, self)
 
     def address(self, name: str) -> int:
-        """Where a function begins; 0 where there is none."""
+        """Where a function or global variable is; 0 where there is none."""
+        return self._loaded.address(name)
+
+
+class _Engine:
+    """Code that LLVM loads. What it calls in other code is declared to its engine alone: elsewhere a name may stand for
+    another address.
+    """
+
+    def __init__(self, code: bytes, machine, imports: Mapping[str, int]):
+        binding = llvm()
+        declared = binding.parse_assembly("\n".join(f'declare void @"{name}"()' for name in imports))
+        self._engine = binding.create_mcjit_compiler(declared, machine)
+        for name, address in imports.items():
+            self._engine.add_global_mapping(declared.get_function(name), address)
+        self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        self._addresses: dict[str, int] = {}
+
+    def address(self, name: str) -> int:
         found = self._addresses.get(name)
         if found is None:
-            found = self._addresses[name] = self._engine.get_function_address(name)
+            found = self._engine.get_function_address(name) or self._engine.get_global_value_address(name)
+            self._addresses[name] = found
         return found
-
-    def variable(self, name: str) -> int:
-        """Where a global variable lies."""
-        return self._engine.get_global_value_address(name)
 
 
 _codes: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()  # by function: see `compiler.shared`

@@ -182,8 +182,8 @@ class Pool:
     def __init__(self, code):
         self.code = code
         self.address = code.address("parallel_for")
-        self._workers = ctypes.c_int32.from_address(code.variable("workers"))
-        self._busy = ctypes.c_int32.from_address(code.variable("busy"))
+        self._workers = ctypes.c_int32.from_address(code.address("workers"))
+        self._busy = ctypes.c_int32.from_address(code.address("busy"))
         self._run = ctypes.CFUNCTYPE(None)(code.address("worker"))
         self.resize(count())
         locks.after_fork(self._forget)

@@ -158,7 +158,7 @@ def _kernels(division: shared.Plan, level: int, times: link.Times) -> dict[str, 
         name = link.object_name(part.text, level)
         compiled = link.object_code(name, part.text, times, level)
         linked = [codes[function.name] for function in part.imports]
-        code = Code(compiled, host.new_generator(1), linked, Unit(name, part.exports, part.imports))
+        code = Code(compiled, host.new_generator, linked, Unit(name, part.exports, part.imports))
         codes |= dict.fromkeys(part.exports, code)
         times.mark("load")
     return codes
@@ -185,7 +185,7 @@ def loop_image(text: str) -> tuple[bytes, int] | None:
 
 def loop_code(text: str) -> Code:
     """The code of a loop, loaded by LLVM."""
-    return Code(link.compile_text(text, link.Times(), 2)[0], host.new_generator(2))
+    return Code(link.compile_text(text, link.Times(), 2)[0], host.new_generator)
 
 
 def assembly(text: str) -> str:

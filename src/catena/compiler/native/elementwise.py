@@ -7,18 +7,15 @@ neither LLVM nor the compiler.
 from __future__ import annotations
 
 import os
-import platform
 import struct
 from collections.abc import Callable, Sequence
-from functools import cache as once
-from pathlib import Path
 
 import numpy as np
 
-from catena.compiler.native import cache
+from catena.compiler.native import cache, host
 from catena.compiler.native.stored import DTYPES, source_stamp
 from catena.core import lazy
-from catena.core.lazy import LazyModule, load
+from catena.core.lazy import LazyModule
 from catena.runtime import images, ufuncs
 
 compiler = LazyModule("catena.compiler.native.compile")
@@ -72,18 +69,5 @@ def _name_on_disk(name: str, dtypes: Sequence[np.dtype], facts: tuple) -> str | 
     stamp = source_stamp(lazy.LOADED)
     if not stamp or cache.directory() is None:
         return None
-    return cache.key(stamp, _processor(), name, *[d.name for d in dtypes], *map(repr, facts))
-
-
-@once
-def _processor() -> str:
-    """What machine code depends on, as far as it can be seen without LLVM: its version, and the processor's features
-    as NumPy and the system tell them.
-    """
-    features = np._core._multiarray_umath.__cpu_features__  # type: ignore[attr-defined]
-    seen = [load("llvmlite").__version__, platform.machine(), sorted(features.items()), os.environ.get("CATENA_TARGET")]
-    listed = Path("/proc/cpuinfo")
-    if listed.exists():
-        with listed.open() as lines:
-            seen += [line for line in (next(lines, "") for _ in range(40)) if line.startswith(("flags", "model"))]
-    return repr(seen)
+    target = str(os.environ.get("CATENA_TARGET"))
+    return cache.key(stamp, host.as_told(), target, name, *[d.name for d in dtypes], *map(repr, facts))

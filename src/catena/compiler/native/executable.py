@@ -61,7 +61,7 @@ class Executable:
     ):
         self.parts, self._text = parts, text
         unit = None if parts.is_bound else Unit(parts.code_name, {}, [])
-        code = (unit and loaded(unit.name)) or Code(parts.code, host.new_generator(1), (), unit)
+        code = (unit and loaded(unit.name)) or Code(parts.code, host.new_generator, (), unit)
         functions = [other.address(name) for other, (name, _) in zip(linked, parts.imports, strict=True)]
         self.native = Native(
             code, parts.constants, parts.externals, parts.numbers, functions, parts.uses_stacks, linked

@@ -1,14 +1,24 @@
-"""The machine that programs run on: which processor it is, and LLVM's code generators for it."""
+"""The machine that programs run on: which processor it is, and LLVM's code generators for it.
+
+What LLVM says of the processor is kept on disk, under what the system says of it: LLVM takes longer to load than all
+else that a process does that finds its programs there.
+"""
 
 from __future__ import annotations
 
 import functools
+import json
 import mmap
 import os
+import platform
+from typing import NamedTuple
+
+import numpy as np
 
 from catena.compiler.machine import LEVELS, Machine, Memory
+from catena.compiler.native import cache
 from catena.core.errors import CompileError
-from catena.core.lazy import llvm
+from catena.core.lazy import llvm, load
 from catena.core.locks import hold_during_fork, made_once
 from catena.runtime import layout, library, threads
 
@@ -29,36 +39,70 @@ def _with_threads(shared: bool) -> Machine:
 
 @made_once
 def _processor() -> Machine:
-    """What this process runs on; LLVM is made ready for it.
-
-    Threads compile at the same time, with one code generator in common: llvmlite takes a lock of its own for each call
-    of LLVM (and gives the interpreter's free), so calls of several compilations follow one another in any order. A fork
-    waits for the call that is running: LLVM stopped in the middle of one would be of no use to the child.
-    """
-    binding = llvm()
-    hold_during_fork(binding.ffi.lib._lock)
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    for option in UNUSED_PASSES:
-        binding.set_option("", option)
+    """What this process runs on."""
     return chosen_machine(os.environ.get("CATENA_TARGET") or "native", _native())
 
 
 def _native() -> Machine:
     """The processor as LLVM sees it."""
-    binding = llvm()
-    features = binding.get_host_cpu_features()
-    has = frozenset(name for name, there in features.items() if there)
+    found = _seen()
+    has = frozenset(found.features)
     wide = 64 if "avx512f" in has else 32 if "avx2" in has else 16
     return Machine(
-        triple=binding.get_default_triple(),
-        cpu=binding.get_host_cpu_name(),
+        triple=found.triple,
+        cpu=found.cpu,
         features=has,
-        absent=frozenset(features) - has,
+        absent=frozenset(found.absent),
         vector_bytes=wide,
         vector_registers=32 if wide == 64 or "neon" in has else 16,
         memory=Memory(huge_pages=hasattr(mmap, "MADV_HUGEPAGE")),
     )
+
+
+class Seen(NamedTuple):
+    """What LLVM says of itself and of the processor."""
+
+    version: list[int]
+    triple: str
+    cpu: str
+    features: list[str]
+    absent: list[str]
+
+
+@made_once
+def _seen() -> Seen:
+    """What LLVM said in this process, or in one before where the system tells which processor this is."""
+    name = cache.key("processor", *Seen._fields, as_told()) if "flags" in as_told() else None
+    content = cache.load(name) if name else None
+    if content is not None:
+        return Seen(*json.loads(content))
+    binding = llvm()
+    features = binding.get_host_cpu_features()
+    found = Seen(
+        list(binding.llvm_version_info),
+        binding.get_default_triple(),
+        binding.get_host_cpu_name(),
+        sorted(each for each, there in features.items() if there),
+        sorted(each for each, there in features.items() if not there),
+    )
+    if name:
+        cache.save(name, json.dumps(found).encode())
+    return found
+
+
+@functools.cache
+def as_told() -> str:
+    """What machine code depends on, as far as it can be seen without LLVM: its version, and the processor's features
+    as NumPy and the system tell them.
+    """
+    features = np._core._multiarray_umath.__cpu_features__  # type: ignore[attr-defined]
+    told = [load("llvmlite").__version__, platform.machine(), sorted(features.items())]
+    try:
+        with open("/proc/cpuinfo") as lines:
+            told += [line for line in (next(lines, "") for _ in range(40)) if line.startswith(("flags", "model"))]
+    except OSError:
+        pass  # a system without such a list
+    return repr(told)
 
 
 def chosen_machine(name: str, native: Machine) -> Machine:
@@ -84,7 +128,24 @@ def identity() -> tuple[str, ...]:
     m = this_machine()
     path = library.path()
     blas = path.name if path is not None and library.bundled() is not None else "SciPy's"
-    return str(llvm().llvm_version_info), m.cpu, m.flags, str(layout.TUPLE_ITEMS), blas
+    return str(_seen().version), m.cpu, m.flags, str(layout.TUPLE_ITEMS), blas
+
+
+@made_once
+def _ready():
+    """LLVM, ready to generate code.
+
+    Threads compile at the same time, with one code generator in common: llvmlite takes a lock of its own for each call
+    of LLVM (and gives the interpreter's free), so calls of several compilations follow one another in any order. A fork
+    waits for the call that is running: LLVM stopped in the middle of one would be of no use to the child.
+    """
+    binding = llvm()
+    hold_during_fork(binding.ffi.lib._lock)
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    for option in UNUSED_PASSES:
+        binding.set_option("", option)
+    return binding
 
 
 @functools.cache
@@ -99,12 +160,12 @@ def image_generator():
     return _new_generator(opt=2, codemodel="small")
 
 
-def new_generator(opt: int):
+def new_generator(opt: int = 1):
     """A code generator of its own: an execution engine takes its one away."""
     return _new_generator(opt=opt, codemodel="jitdefault", jit=True)
 
 
 def _new_generator(**options):
     m = this_machine()
-    target = llvm().Target.from_triple(m.triple)
+    target = _ready().Target.from_triple(m.triple)
     return target.create_target_machine(cpu=m.cpu, features=m.flags, reloc="pic", **options)

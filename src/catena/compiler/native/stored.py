@@ -106,7 +106,7 @@ def _loaded(units: Sequence[Unit]) -> list[Code] | None:
             code, linked = cache.load(unit.name), resolved(unit.imports)
             if code is None or linked is None:
                 return None
-            found = [Code(code, host.new_generator(1), linked, unit)]
+            found = [Code(code, host.new_generator, linked, unit)]
         codes += found
     return codes
 

@@ -26,4 +26,4 @@ def pool() -> threads.Pool:
     if code is None:
         code, _ = link.compile_text(threads.text(), link.Times(), LEVEL)
         cache.save(name, code)
-    return threads.Pool(Code(code, host.new_generator(1)))
+    return threads.Pool(Code(code, host.new_generator))
