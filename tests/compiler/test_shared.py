@@ -318,6 +318,8 @@ PLACES = {
     "updates": (lambda x, i: x.at[i].add(2.0), lambda n: (values(n), jnp.asarray(RNG.integers(-n, n, 300)))),
     "a part": (lambda x, i: jax.lax.dynamic_slice(x, (i,), (100,)), lambda n: (values(n), jnp.int32(n - 50))),
     "the median": (lambda x, i: jnp.median(x), lambda n: (values(3 * n), 0)),
+    "one place": (lambda x, i: jnp.where(i > 2, x[-1], x[x.shape[0] - 9]), lambda n: (values(n), jnp.arange(900))),
+    "divisors": (lambda x, i: x / (0.3 * x.shape[0]) + x / 4, lambda n: (values((n, 40)), 0)),
     "comparisons": (lambda x, i: jnp.where(i < x.shape[0], i, x.shape[0] - 1), lambda n: (values(n), jnp.arange(900))),
 }
 
@@ -349,6 +351,15 @@ def test_what_is_equal_by_chance_is_not_in_the_text_of_an_entry(compiled):
         for got, x, w in zip(step(*args), args[::2], args[1::2], strict=True):
             np.testing.assert_allclose(np.asarray(got), np.tanh(np.asarray(x) @ np.asarray(w)), rtol=1e-4, atol=1e-4)
     assert len({plan.entry.text for plan in compiled}) == 1
+
+
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, the entry defines what notes a violation")
+def test_entries_that_only_call_take_llvm_no_effort(compiled):
+    jax.jit(lambda x: softmax(x) @ x.T)(values((300, 64)))
+    jax.jit(lambda x: jax.lax.fori_loop(0, 9, lambda _, c: jnp.sin(c) @ x, x))(values((40, 40)))
+    of_calls, of_loop = (plan.entry.text for plan in compiled)
+    assert [link.entry_level(text, 2) for text in (of_calls, of_loop)] == [0, 2]
+    assert link.entry_level(of_calls + "\ndefine internal float @helper(float %x) {\n  ret float %x\n}", 2) == 2
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])

@@ -62,8 +62,9 @@ class Code:
 
 
 class _Engine:
-    """Code that LLVM loads. What it calls in other code is declared to its engine alone: elsewhere a name may stand for
-    another address.
+    """Code that LLVM loads.
+
+    What it calls in other code is declared to its engine alone: elsewhere a name may stand for another address.
     """
 
     def __init__(self, code: bytes, machine, imports: Mapping[str, int]):

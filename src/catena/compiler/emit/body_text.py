@@ -261,7 +261,8 @@ class BodyWriter:
     def start_of(self, key, memory: str, offset, c: Copy, width: int | None = None) -> tuple[str, list]:
         """The pointer of an access without what differs in lanes, and the terms of its offset that do."""
         base, const = c.pointers[key]
-        pointer, vectors = self.e.element(base, memory, const), []
+        start = const if offset[1] else self.e.size(const)  # one place, such as the last element, is found once
+        pointer, vectors = self.e.element(base, memory, start), []
         for t, k in offset[2]:
             if width != 1 and self.is_lanes(t):
                 vectors.append((t, k))
@@ -385,15 +386,19 @@ UNTOLD = frozenset("add sub min max clamp select eq ne lt le gt ge".split())
 
 
 def _operands(body: BodyWriter, s, c: Copy, width: int) -> list[str]:
-    """What a statement is computed of. A power of two that lanes are divided by is told: LLVM then multiplies. Integers
-    that may hang on an extent are not, where that costs nothing.
+    """What a statement is computed of. A power of two that lanes are divided by is told: LLVM then multiplies. Other
+    divisors, and integers that may hang on an extent, are not, where that costs nothing.
     """
     out = [
         _untold(body, a, width) or body.use(a, c, width) if s.op in UNTOLD else body.use(a, c, width) for a in s.args
     ]
-    by = body.nest.stmts[s.args[-1]] if s.op == "div" and width > 1 else None
-    if by is not None and by.op == "const" and math.frexp(by.attr)[0] == 0.5:
-        out[-1] = constant(by.attr, TYPES[by.type], width)
+    by = body.nest.stmts[s.args[-1]] if s.op == "div" else None
+    if by is not None and by.op == "const":
+        t, is_power = TYPES[by.type], math.frexp(by.attr)[0] == 0.5
+        if is_power and width > 1:
+            out[-1] = constant(by.attr, t, width)
+        elif not is_power and t.kind == "f" and body.e.sizes is not None and body.short is None:
+            out[-1] = body.e.splat(body.e.sizes.named(t.register, bits(by.attr, t.register)), t.register, width)
     return out
 
 

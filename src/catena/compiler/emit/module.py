@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -121,14 +122,18 @@ def _with_table(module: Module, called: Sequence[str]) -> str:
 
 def _from_table(entry: str, first: int) -> str:
     """An entry that reads the addresses of functions where it needs them, from its table, the place `first` and on."""
-    lines: list[str] = []
-    for line in entry.split("\n"):
-        for _ in range(len(calls(line))):
-            name, at = f"%k{first}", f"%k{first}_at"
-            lines += [f"  {at} = getelementptr ptr, ptr %table, i64 {first}", f"  {name} = load ptr, ptr {at}, align 8"]
-            line, first = _FUNCTION.sub(name, line, count=1), first + 1
-        lines.append(line)
-    return "\n".join(lines)
+    places = itertools.count(first)
+
+    def read(line: re.Match) -> str:
+        """The lines before this one that read the addresses, and this one with these."""
+        lines, found = [], [next(places) for _ in calls(line[0])]
+        for i in found:
+            at = f"  %k{i}_at = getelementptr ptr, ptr %table, i64 {i}"
+            lines += [at, f"  %k{i} = load ptr, ptr %k{i}_at, align 8"]
+        names = iter(found)
+        return "\n".join([*lines, _FUNCTION.sub(lambda _: f"%k{next(names)}", line[0])])
+
+    return _LINE_WITH_FUNCTION.sub(read, entry)
 
 
 def _literals_in(module: Module, texts: Iterable[str]) -> list[str]:
@@ -215,6 +220,7 @@ class Texts:
 
 
 _FUNCTION = re.compile(r"@(f[0-9a-f]{24})\b")  # see `digest`
+_LINE_WITH_FUNCTION = re.compile(rf"^.*{_FUNCTION.pattern}.*$", re.MULTILINE)
 _LITERAL = re.compile(r"@k\.[\w.-]+")  # see `ProgramWriter.literal`
 MATH_CALL = re.compile(r"call [^@]*(@catena\.[\w.]+)\(")
 _BOUND = re.compile(r"@violation\b")  # which each program has for itself

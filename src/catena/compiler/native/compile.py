@@ -121,8 +121,9 @@ def compile_region(
         stages |= {"nests": _shown_nests(program), "ll": text(), "opt.ll": str(optimised)}
         _dump(Path(dump), name, {"graph": str(region), **stages, "s": link.assembly(text(), level)})
     codes = _kernels(division, level, times)
-    code_name = link.object_name(division.entry.text, level)
-    code = link.object_code(code_name, division.entry.text, times, level)
+    of_entry = link.entry_level(division.entry.text, level)
+    code_name = link.object_name(division.entry.text, of_entry)
+    code = link.object_code(code_name, division.entry.text, times, of_entry)
     parts = Parts(
         code=code,
         code_name=code_name,

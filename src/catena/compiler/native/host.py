@@ -76,7 +76,7 @@ def _seen() -> Seen:
     content = cache.load(name) if name else None
     if content is not None:
         return Seen(*json.loads(content))
-    binding = llvm()
+    binding = _held()
     features = binding.get_host_cpu_features()
     found = Seen(
         list(binding.llvm_version_info),
@@ -88,6 +88,14 @@ def _seen() -> Seen:
     if name:
         cache.save(name, json.dumps(found).encode())
     return found
+
+
+@made_once
+def _held():
+    """LLVM; a fork waits for the call that is running, in the middle of which it would be of no use to the child."""
+    binding = llvm()
+    hold_during_fork(binding.ffi.lib._lock)
+    return binding
 
 
 @functools.cache
@@ -136,11 +144,9 @@ def _ready():
     """LLVM, ready to generate code.
 
     Threads compile at the same time, with one code generator in common: llvmlite takes a lock of its own for each call
-    of LLVM (and gives the interpreter's free), so calls of several compilations follow one another in any order. A fork
-    waits for the call that is running: LLVM stopped in the middle of one would be of no use to the child.
+    of LLVM (and gives the interpreter's free), so calls of several compilations follow one another in any order.
     """
-    binding = llvm()
-    hold_during_fork(binding.ffi.lib._lock)
+    binding = _held()
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     for option in UNUSED_PASSES:

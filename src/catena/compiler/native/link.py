@@ -199,3 +199,14 @@ def run_passes(module, tm, passes) -> None:
 def code_level(size: int) -> int:
     """LLVM's effort: less for programs of very long texts."""
     return 2 if size < 2_000_000 else 1
+
+
+# What an entry's module defines where it does nothing but find memory and call.
+CALLING = frozenset(["@entry", "@free_arena", "@free_idle_arena", "@blas_enter", "@blas_leave"])
+
+
+def entry_level(text: str, level: int) -> int:
+    """LLVM's effort for an entry: none for one that is not optimised anyway, which takes a ninth of the time. Where its
+    module defines more, that runs often, and its products and sums are rounded together where LLVM is at its effort.
+    """
+    return 0 if " optnone " in text and CALLING.issuperset(_DEFINED.findall(text)) else level
