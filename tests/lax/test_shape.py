@@ -1,5 +1,7 @@
 """Operations on shapes: views, edges, what errors say, and the printed form."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -283,3 +285,15 @@ def test_broadcast_dimensions_in_another_order_transpose(shape, target, dims):
         np.testing.assert_array_equal(function(x, target, dims), expected)
     gradient = catena.grad(lambda x: (catena.lax.broadcast_in_dim(x, target, dims) * expected).sum())(x)
     np.testing.assert_array_equal(gradient, x * np.prod(target) / np.prod(shape))
+
+
+def test_shapes_of_any_ranks_broadcast_as_numpy_says():
+    some = [(), (1,), (3,), (0,), (2, 3), (1, 3), (2, 1), (4, 1, 3), (4, 2, 3), (0, 1)]
+    for shapes in itertools.product(some, repeat=3):
+        try:
+            want = np.broadcast_shapes(*shapes)
+        except ValueError:
+            with pytest.raises(ValueError, match="Incompatible shapes"):
+                lax.broadcast_shapes(*shapes)
+        else:
+            assert lax.broadcast_shapes(*shapes) == want

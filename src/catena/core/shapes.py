@@ -49,7 +49,13 @@ def broadcast_shapes(*shapes: tuple) -> tuple:
 
 def common_shape(shapes: tuple) -> tuple | None:
     """The shape that arrays of these shapes have together; None where they do not fit."""
-    rank = max(map(len, shapes), default=0)
+    longest = max(shapes, key=len, default=())
+    for shape in shapes:
+        if shape and shape != longest:
+            break
+    else:  # as most are: equal, or numbers
+        return tuple(longest)
+    rank = len(longest)
     out = []
     for sizes in zip(*[(1,) * (rank - len(s)) + tuple(s) for s in shapes], strict=True):
         common = 1
