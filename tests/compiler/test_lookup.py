@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from catena.compiler.vector_math import fit_pieces, harness, pieces
+from catena.compiler.vector_math import fit_pieces, harness, lookup, pieces
 
 EXACT = {"erf": math.erf, "tanh": math.tanh}
 
 
 def around_the_ends(table) -> np.ndarray:
     """The floats next to each end of a piece."""
-    places = np.arange(16, dtype=np.int32) + (int(np.float32(table.offset).view(np.int32)) >> table.shift)
+    places = np.arange(lookup.SIZE, dtype=np.int32) + (int(np.float32(table.offset).view(np.int32)) >> table.shift)
     ends = ((places << table.shift).view(np.float32).astype(np.float64) - table.offset) / table.scale
     ends = ends[(ends > 0.01) & (ends < table.end)].astype(np.float32)
     x = (ends.view(np.int32)[:, None] + np.arange(-40, 40, dtype=np.int32)).view(np.float32).ravel()
@@ -23,7 +23,7 @@ def around_the_ends(table) -> np.ndarray:
 @pytest.mark.parametrize("name", EXACT)
 def test_pieces_meet(name, width):
     x = around_the_ends(getattr(pieces, name.upper()))
-    assert x.size > 1000
+    assert x.size > 500
     exact = np.array([EXACT[name](v) for v in x.tolist()])
     got = harness.Compiled(name, "float", width)(np.concatenate([x, -x]))
     assert (np.abs(got[: x.size] - exact) <= np.spacing(exact.astype(np.float32))).all()
@@ -55,3 +55,14 @@ def test_centres_lie_where_the_function_is_nearly_a_float():
             assert low <= centre <= high
             rest = abs(float(fit.function(np.float64(centre))) - float(value))
             assert rest < 0.06 * float(np.spacing(value)) or centre == 0 or value > 0.9999
+
+
+@pytest.mark.parametrize("name, bound", [("erf", 0.73), ("tanh", 0.76)])
+def test_errors_between_the_ends(name, bound):
+    """Errors of a share of all floats, which are less than those by sixteen pieces of degree 6 (0.764 and 0.786)."""
+    first, last = (int(np.float32(v).view(np.int32)) for v in (2.0**-10, 9.5))
+    x = np.arange(first, last, 317, dtype=np.int32).view(np.float32)
+    x = np.resize(x, -(-x.size // 16) * 16)
+    exact = fit_pieces.FITS[name.upper()].function(x.astype(np.float64))
+    units = np.exp2(np.floor(np.log2(exact)) - 23)
+    assert (np.abs(harness.Compiled(name, "float", 16)(x) - exact) / units).max() < bound
