@@ -248,6 +248,14 @@ def test_result_is_weak_where_all_operands_are():
     assert catena.make_jaxpr(lambda x: lax.mul(x, 2.0))(1.0).out_avals[0].weak_type
 
 
+@pytest.mark.parametrize("power, weak", [(2.0, False), (0.5, False), (2, True), (3, True)])
+def test_slopes_of_powers_are_weak_where_the_power_is_an_integer(power, weak):
+    """As in JAX, measured."""
+    assert catena.grad(lambda x: x**power)(1.0).weak_type is weak
+    primal, tangent = catena.jvp(lambda x: x**power, (1.0,), (1.0,))
+    assert primal.weak_type and tangent.weak_type is weak and tangent == power
+
+
 # ---- derivatives where they are a matter of convention (measured on JAX)
 
 

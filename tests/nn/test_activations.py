@@ -77,6 +77,12 @@ def test_dtypes(f):
             f(bad)
 
 
+@pytest.mark.parametrize("f", [nn.relu, nn.relu6])
+def test_straight_lines_are_one_call(f):
+    (call,) = jax.make_jaxpr(f)(1.0).eqns
+    assert call.primitive.name == "custom_jvp_call" and call.params["call_jaxpr"].jaxpr.eqns[0].primitive.name == "max"
+
+
 def test_weakness():
     assert nn.relu(1.0).weak_type and nn.silu(1.0).weak_type and nn.hard_sigmoid(jnp.array([1])).weak_type
     assert not nn.gelu(1.0).weak_type and not nn.softplus(jnp.array([1])).weak_type

@@ -175,9 +175,12 @@ def test_static_arguments_that_cannot_be_hashed():
     close(f(2.0, {"k": 4}), 8.0)
 
 
-def test_concrete_is_refused():
-    with pytest.raises(NotImplementedError, match="concrete=True"):
-        jax.checkpoint(layer, concrete=True)
+@pytest.mark.parametrize("concrete", [True, False, None])
+def test_concrete_is_refused(concrete):
+    with pytest.raises(NotImplementedError, match=f"concrete={concrete}"):
+        jax.checkpoint(layer, concrete=concrete)
+    with pytest.raises(NotImplementedError, match=f"concrete={concrete}"):
+        jax.checkpoint(concrete=concrete)(layer)
 
 
 def test_print_saved_residuals(capsys):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.array import make_array
 from catena.core.aval import ShapedArray
 from catena.core.zeros import get_aval
 from catena.lax import complex_edges
@@ -160,7 +161,8 @@ def pow_derivative(x, y):
     exact = dtypes.is_inexact(get_aval(y).dtype)
     y = y if exact else match_dtype(y, get_aval(x).dtype)
     if exact:
-        return mul(y, pow(x, sub(y, like(y, 1))))
+        one = make_array(np.ones((), get_aval(y).dtype), weak_type=False)  # of weak operands too, as in JAX
+        return mul(y, pow(x, sub(y, one)))
     is_zero, ones = eq(y, like(y, 0)), broadcast_to(like(y, 1), get_aval(y).shape)
     slope = mul(select(is_zero, ones, y), pow(x, sub(y, like(y, 1))))
     shape = get_aval(slope).shape

@@ -61,9 +61,22 @@ described = family(
 # ---- of straight lines
 
 
-@of_one
-def _relu(x):
-    return jnp.where(jnp.greater(x, 0), x, lax.stop_gradient(jnp.maximum(x, 0)))  # of NaN NaN, with the derivative 0
+def _line(name: str, fun, rises):
+    """An elementwise function of straight lines: traced, one call whose slope is 1 where it ``rises``, 0 elsewhere and
+    of NaN.
+    """
+    fun.__name__ = name
+    function = custom_jvp(fun)
+    function.defjvps(lambda t, y, x: jnp.where(rises(x), t, lax.full_like(t, 0)))
+    return of_one(function)
+
+
+_relu = _line("relu", lambda x: jnp.maximum(x, 0), lambda x: jnp.greater(x, 0))
+_relu6 = _line(
+    "relu6",
+    lambda x: jnp.minimum(jnp.maximum(x, 0.0), 6.0),
+    lambda x: jnp.logical_and(jnp.greater(x, 0), jnp.less(x, 6)),
+)
 
 
 @described
@@ -78,12 +91,6 @@ def relu(x: ArrayLike) -> Array:
     (Array([0., 3.], dtype=float32), Array(0., dtype=float32, weak_type=True))
     """
     return _relu(x)
-
-
-@of_one
-def _relu6(x):
-    inside = jnp.logical_and(jnp.greater(x, 0), jnp.less(x, 6))
-    return jnp.where(inside, x, lax.stop_gradient(jnp.minimum(jnp.maximum(x, 0.0), 6.0)))
 
 
 @described

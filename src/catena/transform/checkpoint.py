@@ -31,6 +31,7 @@ from catena.transform.batch import batch_jaxpr, move_to_front
 from catena.transform.discharge import call_rule, pure
 from catena.transform.execute import run_jaxpr
 from catena.transform.functions import check_callable, wraps
+from catena.transform.jit import NOT_GIVEN
 from catena.transform.jit_primitive import jaxpr_axis_names, scatter_cotangents, split_tangents
 from catena.transform.jvp import jvp_jaxpr
 from catena.transform.linearize import partial_eval_jaxpr
@@ -238,7 +239,6 @@ def checkpoint(
     policy: Callable | None = ...,
     static_argnums: Any = ...,
     static_argnames: Any = ...,
-    concrete: bool = ...,
 ) -> Callable[P, R]: ...
 
 
@@ -250,7 +250,6 @@ def checkpoint(
     policy: Callable | None = ...,
     static_argnums: Any = ...,
     static_argnames: Any = ...,
-    concrete: bool = ...,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
@@ -261,7 +260,7 @@ def checkpoint(
     policy: Callable | None = None,
     static_argnums=(),
     static_argnames=(),
-    concrete: bool = False,
+    concrete: Any = NOT_GIVEN,
 ) -> Callable:
     """Make a function compute its intermediate values again in the backward pass instead of keeping them.
 
@@ -272,7 +271,7 @@ def checkpoint(
         none.
       static_argnums, static_argnames: arguments passed as they are; where they cannot be hashed, each call
         traces anew.
-      concrete: must be False; use ``static_argnums`` for values that decide Python control flow.
+      concrete: what JAX took once and refuses now; use ``static_argnums`` for values that decide Python control flow.
     Returns:
       A function with the same results.
 
@@ -284,9 +283,9 @@ def checkpoint(
         options = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(checkpoint, **options)
     check_callable(fun)
-    if concrete:
+    if concrete is not NOT_GIVEN:
         raise NotImplementedError(
-            "checkpoint with concrete=True is not supported; use static_argnums and ensure_compile_time_eval"
+            f"checkpoint with concrete={concrete!r} is not supported; use static_argnums and ensure_compile_time_eval"
         )
     none_static = static_argnums in ((), None) and static_argnames in ((), None)
     signature = None if none_static else signature_of(fun)  # 10 us

@@ -45,7 +45,7 @@ explain = LazyModule("catena.transform.explain")
 
 
 class NotGiven:
-    """What stands for the function where ``jit`` is given options alone; None is no function."""
+    """What stands for an argument that was left out where ``None`` would be one, such as the function of ``jit``."""
 
     def __repr__(self):
         return "not given"

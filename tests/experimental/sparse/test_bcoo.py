@@ -148,6 +148,22 @@ def test_derivatives():
     np.testing.assert_allclose(made, 2 * MATRIX)
 
 
+@pytest.mark.parametrize("kind", [sparse.BCOO, sparse.BCSR, sparse.COO, sparse.CSR])
+def test_elements_are_counted_where_the_values_are_known(kind):
+    """As under an eager derivative: no nse is needed."""
+    primal, tangent = jax.jvp(lambda x: kind.fromdense(x).todense(), (MATRIX,), (MATRIX + 1,))
+    np.testing.assert_array_equal(primal, MATRIX)
+    np.testing.assert_array_equal(tangent, np.where(MATRIX != 0, MATRIX + 1, 0))
+    slope = jax.grad(lambda x: jnp.sum(kind.fromdense(x).todense() ** 2))(MATRIX)
+    np.testing.assert_array_equal(slope, 2 * MATRIX)
+
+
+def test_duplicates_are_counted_where_the_indices_are_known():
+    indices = jnp.array([[3], [0], [3]])
+    slope = jax.grad(lambda d: jnp.sum(sparse.BCOO((d, indices), shape=(4,)).sum_duplicates().data ** 2))
+    np.testing.assert_array_equal(slope(jnp.array([1.0, 2.0, 5.0])), [12, 4, 12])
+
+
 def test_vmap_over_batch_axes():
     mat = random_mat((3, 4, 5), 1)
     dense, v = dense_of(mat), jnp.arange(5.0)

@@ -11,7 +11,7 @@ from catena import lax
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.errors import ConcretizationTypeError
-from catena.core.trace import Tracer
+from catena.core.trace import find_concrete
 from catena.core.tree import register_pytree_node_class
 from catena.experimental.sparse.base import JAXSparse
 from catena.experimental.sparse.composed import composed
@@ -262,11 +262,12 @@ def bcoo_fromdense(mat, *, nse: int | None = None, n_batch: int = 0, n_dense: in
 
 def specified_count(mat, n_batch: int, n_dense: int) -> int:
     """How many elements of the fullest example are not 0."""
-    if isinstance(mat, Tracer) and mat.concrete_value() is None:
+    known = find_concrete(mat)
+    if known is None:
         raise ConcretizationTypeError(
             mat, "This is the array of fromdense; where it is traced, give the number of elements to specify as nse."
         )
-    value = np.asarray(mat)
+    value = np.asarray(known)
     specified = (value != 0).any(axis=tuple(range(mat.ndim - n_dense, mat.ndim)))
     counts = specified.sum(axis=tuple(range(n_batch, mat.ndim - n_dense)))
     return int(counts.max(initial=0))

@@ -10,7 +10,7 @@ import numpy as np
 
 from catena import lax
 from catena import numpy as jnp
-from catena.core.trace import Tracer
+from catena.core.trace import Tracer, find_concrete
 from catena.experimental.sparse.bcoo import BCOO
 from catena.experimental.sparse.composed import composed
 from catena.experimental.sparse.layout import common_batch, in_bounds, layout_of, over_batch, read_rows, wrapped
@@ -152,7 +152,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
 
 def fullest(indices, sizes: Sequence[int]) -> int:
     """How many rows of the fullest example are in bounds."""
-    value = np.asarray(indices)
+    value = np.asarray(find_concrete(indices))
     inside = (value < np.array(sizes[: value.shape[-1]])).all(axis=-1)
     return int(inside.sum(axis=-1).max(initial=0))
 
