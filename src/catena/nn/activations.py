@@ -62,9 +62,7 @@ described = family(
 
 
 def _line(name: str, fun, rises):
-    """An elementwise function of straight lines: traced, one call whose slope is 1 where it ``rises``, 0 elsewhere and
-    of NaN.
-    """
+    """A function of straight lines: traced, one call whose slope is 1 where it ``rises``, 0 elsewhere and of NaN."""
     fun.__name__ = name
     function = custom_jvp(fun)
     function.defjvps(lambda t, y, x: jnp.where(rises(x), t, lax.full_like(t, 0)))

@@ -53,9 +53,7 @@ def entry(table: Sequence[float], index: Value) -> Value:
 
 
 def _definition(width: int, size: int) -> tuple[str, str]:
-    """The name and the text of the function that chooses entries for so many lanes, in the form of which LLVM makes an
-    instruction.
-    """
+    """The name and the text of what chooses entries for so many lanes, as LLVM makes one instruction of it."""
     name, index, result = f"@catena.entry.f32x{width}", Type("i32", width), Type("float", width)
     table = f"<{size} x float> %table"
     lines = [f"%at = and {index} %index, {literal(index, size - 1)}"]
