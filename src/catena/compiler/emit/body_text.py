@@ -31,14 +31,15 @@ class Copy:
 
 
 class BodyWriter:
-    """Writes statements with `e`; `pointers` gives each buffer's base address. How many lanes there are and which of
-    them are active is up to the loops around (`nest.NestWriter`), which also tell their indices (`iv`) and the folds
-    that are open.
+    """Writes statements with `e`; `pointers` gives each buffer's base address. How many lanes there are, which of them
+    are active, and which are there at all, is up to the loops around (`nest.NestWriter`), which also tell their indices
+    (`iv`) and the folds that are open.
     """
 
     def __init__(self, e: Emitter, layout: Layout, pointers: dict[int, str], guard: Guard | None, stops: bool):
         self.e, self.layout, self.nest, self.pointers, self.guard = e, layout, layout.nest, pointers, guard
         self.width, self.active = 1, None
+        self.there: str | None = None  # the lanes that are not beyond a row, where some are
         self.iv: dict[int, object] = {}
         self.together: int | None = None  # the dimension whose iterations the copies are
         self.folds: list = []
@@ -280,19 +281,26 @@ class BodyWriter:
         t, offset = TYPES[s.attr[1]], s.attr[2]
         pointer, spread = self.address(key, t.memory, offset, c, width)
         if spread:
+            mask = self._there(mask)
             self.check("load", s.attr[0], pointer, t, width, None, mask)
             return self.e.widen(self.e.gather(t, pointer, width, mask), t, width)
         stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
         if width > 1 and not stride:
             return _masked_scalar(self, s.attr[0], t, pointer, width, mask)
-        self.check("load", s.attr[0], pointer, t, width, stride, mask)
+        self.check("load", s.attr[0], pointer, t, width, stride, self._there(mask) if width > 1 else mask)
         if (later := c.env.get((LATER, key))) is not None:
             streams.fetch(self.e, self.e.element(later, t.memory, self.e.size(c.base)))
         elif s.ahead and not offset[2]:
-            streams.fetch(self.e, self.e.element(pointer, t.memory, self.e.size(s.ahead)))
+            streams.fetch(self.e, self.e.element(pointer, t.memory, self.e.size(s.ahead)), soon=not self.nest.rows)
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, s.args[0], c, mask, t, width, stride)
-        return self.e.load(t, pointer, width, stride, mask)
+        return self.e.load(t, pointer, width, stride, self._there(mask) if width > 1 else mask)
+
+    def _there(self, mask: str | None) -> str | None:
+        """Of lanes under a mask, those that are there."""
+        if mask is None or self.there is None:
+            return mask or self.there
+        return self.e.op(f"and {vector('i1', self.width)} {mask}, {self.there}")
 
     def check(self, what: str, buffer: int, pointer: str, t, width: int, stride: int | None = 1, mask=None) -> None:
         """In checked mode, compares an access with its buffer's extent (see `bounds`)."""

@@ -358,10 +358,12 @@ def _by_lines(writer: NestWriter, level: int, d: int, s: Segment, copies: list[C
         _under_mask(writer, level, d, at, lanes, s, copies)
     writer._segment(level, d, Segment(cut.first, cut.last, s.width, 1), copies)
     for at, lanes in cut.behind(e, s.width):
+        writer.body.there = lanes
         _under_mask(writer, level, d, at, lanes, s, copies)
+    writer.body.there = None
 
 
-def _under_mask(writer: NestWriter, level: int, d: int, at: int, lanes: str, s: Segment, copies: list[Copy]) -> None:
+def _under_mask(writer: NestWriter, level: int, d: int, at, lanes: str, s: Segment, copies: list[Copy]) -> None:
     """One vector, of which some lanes are stored."""
     writer.body.width, writer.body.active = s.width, lanes
     writer._block(level, d, at, s._replace(unroll=1), copies)

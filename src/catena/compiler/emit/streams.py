@@ -1,7 +1,9 @@
 """Stores that go past the caches, of loops that write more than stays there: no line is read before it is written.
 
 Rows may begin inside of a line. Then what lies before the first line that begins in a row, and behind the last that
-ends there, is written through the caches, under masks; what lies between, by whole lines.
+ends there, is written through the caches, under masks; what lies between, by whole lines. A line that has just gone
+past the caches is far away: so what is behind the last is written by a vector that begins there, and does not touch the
+last. Its lanes beyond the row are neither read nor written.
 """
 
 from __future__ import annotations
@@ -47,12 +49,13 @@ class Lines(NamedTuple):
     def before(self, e: Emitter, width: int) -> Iterator[tuple[int, str]]:
         """Where the vectors before the first line are, and which of their lanes are."""
         for at in range(self.start, self.start + self.line, width):
-            yield at, _compared(e, "slt", at, self.first, width)
+            yield at, _compared(e, e.size(at), self.first, width)
 
-    def behind(self, e: Emitter, width: int) -> Iterator[tuple[int, str]]:
-        """Likewise behind the last."""
-        for at in range(self.stop - self.line, self.stop, width):
-            yield at, _compared(e, "sge", at, self.last, width)
+    def behind(self, e: Emitter, width: int) -> Iterator[tuple[str, str]]:
+        """Likewise behind the last, where the lanes that are not are beyond the row."""
+        for k in range(0, self.line, width):
+            at = e.op(f"add i64 {self.last}, {k}") if k else self.last
+            yield at, _compared(e, at, e.size(self.stop), width)
 
 
 def lines(e: Emitter, t: Type, pointer: str, start: int, stop: int) -> Lines:
@@ -66,16 +69,18 @@ def lines(e: Emitter, t: Type, pointer: str, start: int, stop: int) -> Lines:
     return Lines(start, stop, first, e.op(f"add i64 {first}, {whole}"), line)
 
 
-def _compared(e: Emitter, how: str, at: int, bound: str, width: int) -> str:
-    """Which lanes of the vector at a place are before, or behind, a bound."""
-    beyond = e.splat(e.op(f"trunc i64 {e.op(f'sub i64 {bound}, {e.size(at)}')} to i32"), "i32", width)
+def _compared(e: Emitter, at: int | str, bound: int | str, width: int) -> str:
+    """Which lanes of the vector at a place are before a bound."""
+    beyond = e.splat(e.op(f"trunc i64 {e.op(f'sub i64 {bound}, {at}')} to i32"), "i32", width)
     order = ", ".join(f"i32 {k}" for k in range(width))
-    return e.op(f"icmp {how} {vector('i32', width)} <{order}>, {beyond}")
+    return e.op(f"icmp slt {vector('i32', width)} <{order}>, {beyond}")
 
 
-def fetch(e: Emitter, pointer: str) -> None:
-    """Asks for a line that is read later, into the second cache: where no memory is, nothing happens."""
-    e.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 2, i32 1)")
+def fetch(e: Emitter, pointer: str, soon: bool = False) -> None:
+    """Asks for a line that is read later, into the second cache, or, where that is `soon`, into the first: where no
+    memory is, nothing happens.
+    """
+    e.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {3 if soon else 2}, i32 1)")
 
 
 def store(e: Emitter, past_caches: bool, t: Type, x: str, pointer: str, width: int, stride: int, mask) -> None:

@@ -2,7 +2,8 @@
 
 Processors guess what is read next where that lies behind what was read before. Where kernels over the same rows compute
 for a while with what stays in cache, memory has nothing to do meanwhile, so one of them fetches the next block of rows.
-Rows at computed places cannot be guessed: those of later iterations are fetched.
+Rows at computed places cannot be guessed: those of later iterations are fetched. Loops that write past the caches wait
+for what they read, which processors guess too late: lines of the one array that is read are fetched a while before.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from catena.compiler.plan import sharing, stitch
 LEAST_ROW = 4  # lines of a row at a computed place that is fetched: fewer are on their way early anyhow
 ON_THE_WAY = 1 << 11  # bytes of such rows that are fetched at a time
 BEYOND = 8  # second caches that they lie in
+BEFORE = 1 << 10  # bytes of lines that loops which write past the caches fetch before they read them
 
 
 def next_block(memory: Memory, values: list[Value], group: stitch.RowGroup, block: int) -> None:
@@ -52,9 +54,40 @@ def named_rows(memory: Memory, values: list[Value], nest: Nest) -> None:
             continue
         buffer, dtype, offset = s.attr
         size = nest.extents[nest.vector] * TYPES[dtype].bytes
-        large = values[buffer].nbytes >= BEYOND * memory.second_cache and size >= LEAST_ROW * memory.line
+        large = _is_large(memory, values[buffer]) and size >= LEAST_ROW * memory.line
         if large and all(_is_named(nest, t, d) for t, _ in offset[2]):
             nest.stmts[i] = s._replace(ahead=max(ON_THE_WAY // size, 1))
+
+
+def next_lines(memory: Memory, values: list[Value], nest: Nest) -> None:
+    """Has a scheduled nest that writes past the caches, and reads one large array, fetch the lines that it reads next;
+    where it reads several, memory is at work for one while another is waited for.
+    """
+    if nest.together is not None or nest.order[-1] != nest.vector:
+        return
+    large = [i for i, s in enumerate(nest.stmts) if s.op == "load" and _is_large(memory, values[s.attr[0]])]
+    if len({nest.stmts[i].attr[0] for i in large}) == 1:
+        for i in large:
+            s = nest.stmts[i]
+            nest.stmts[i] = s._replace(ahead=_lines_before(nest, s.attr[2], TYPES[s.attr[1]].bytes))
+
+
+def _is_large(memory: Memory, v: Value) -> bool:
+    return v.nbytes >= BEYOND * memory.second_cache
+
+
+def _lines_before(nest: Nest, offset: affine.Affine, size: int) -> int:
+    """How many elements further on lies what is read so much later: along the lanes, or, where rows are short or read
+    backwards and do not go on into each other, some rows on; 0 where neighbours are not read.
+    """
+    assert nest.vector is not None
+    step, n = affine.coefficient(offset, nest.vector), nest.extents[nest.vector]
+    if abs(step) != 1 or offset[2]:
+        return 0
+    across = affine.coefficient(offset, nest.order[-2]) if len(nest.order) > 1 else step * n
+    if across == step * n or n * size >= 8 * BEFORE:
+        return step * BEFORE // size
+    return across * -(-BEFORE // (n * size))
 
 
 def _is_named(nest: Nest, t: int, d: int) -> bool:

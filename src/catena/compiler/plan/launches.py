@@ -8,28 +8,33 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.graph import Value
 from catena.compiler.graph.types import TYPES
-from catena.compiler.kernels import loops, short_rows
+from catena.compiler.kernels import conditions, loops, short_rows
 from catena.compiler.kernels.loops import Nest, Store
-from catena.compiler.machine import Machine
+from catena.compiler.machine import Machine, Memory
 from catena.compiler.plan import ahead, bands, partial, pauses, ranges, sharing, stitch
+from catena.compiler.plan.nests import TOGETHER
 from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.program import Launch, Rows, nest_flops
 
 INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
 MOST_BLOCKS = 4  # of them, outside of loops
 FUNCTION = 16  # statements that a function of mathematics is
-LEAST_LINES = 30  # of a row, from which on the lines at its ends, which are written through the caches, are few
+LEAST_LINES = 5  # of a row, from which on the lines at its ends, which are written through the caches, are few enough
+LEAST_IN_PIECES = 30  # the same of a row in pieces: each has ends, and short ones are not cut at lines
 
 
-def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None:
-    """Adds the steps that run a nest; `in_place` says that it writes memory which it reads."""
+def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of: int = 0) -> None:
+    """Adds the steps that run a nest; `in_place` says that it writes memory which it reads, `part_of` how many bytes it
+    and others write one after the other, where others do.
+    """
     loops.schedule(nest, p.machine, in_place)
     if (rows := bands.rows(p.machine.memory, nest, in_place)) is not None:
         _in_bands(p, frame, nest, rows)
         return
     _count(p, nest)
-    if not in_place and not p.depth and _streams(p.machine, nest):
+    if not in_place and not p.depth and _streams(p.machine, nest, part_of):
         _stream(nest)
+        ahead.next_lines(p.machine.memory, frame.fused.region.values, nest)
     operands = p.operands(frame, nest)
     blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
     contract = p.depth > 0
@@ -58,9 +63,9 @@ def _in_place(nest: Nest, blocks: int, depth: int) -> bool:
     return blocks <= MOST_BLOCKS and blocks * text <= INLINE
 
 
-def _streams(machine: Machine, nest: Nest) -> bool:
-    """Whether a scheduled nest writes more than stays in caches, in whole lines, and reads none of it. One that
-    computes functions of mathematics does not wait for memory.
+def _streams(machine: Machine, nest: Nest, part_of: int = 0) -> bool:
+    """Whether a scheduled nest writes more than stays in caches, by itself or as part of so much, in whole lines, and
+    reads none of it. One that computes functions of mathematics does not wait for memory.
     """
     if (
         nest.vector is None
@@ -71,7 +76,7 @@ def _streams(machine: Machine, nest: Nest) -> bool:
         return False
     lines = [s for s in nest.stores if s.mask < 0 and affine.coefficient(s.offset, nest.vector) == 1]
     written = sum(TYPES[s.dtype].bytes for s in lines) * math.prod(nest.extents)
-    if nest.reduced or len(lines) < len(nest.stores) or written < machine.memory.streamed:
+    if nest.reduced or len(lines) < len(nest.stores) or max(written, part_of) < machine.memory.streamed:
         return False
     return nest.tile is not None or all(_begins_lines(machine, nest, s) or _cuts_lines(machine, nest, s) for s in lines)
 
@@ -85,9 +90,11 @@ def _begins_lines(machine: Machine, nest: Nest, s: Store) -> bool:
 
 def _cuts_lines(machine: Machine, nest: Nest, s: Store) -> bool:
     """Whether rows that a store writes, which may begin inside of lines, are long enough to be cut at these."""
+    assert nest.vector is not None
     size = TYPES[s.dtype].bytes
-    whole = nest.extents[nest.vector] * size >= LEAST_LINES * machine.memory.line
-    return whole and nest.together is None and machine.masks_stores(size)
+    least = LEAST_IN_PIECES if conditions.find(nest, nest.vector) else LEAST_LINES
+    whole = nest.extents[nest.vector] * size >= least * machine.memory.line
+    return whole and nest.together is None and not nest.is_checked and machine.masks_stores(size)
 
 
 def _stream(nest: Nest) -> None:
@@ -183,8 +190,18 @@ def _stream_rows(machine: Machine, group: stitch.RowGroup) -> None:
 
 def concatenate(p: Planner, frame: Frame, i: int, v) -> None:
     p.define(frame, v)
-    for nest in frame.nests.concatenate(v):
-        launch(p, frame, nest)
+    for nest in frame.nests.concatenate(v, 1 if _has_long_parts(p.machine.memory, v) else TOGETHER):
+        launch(p, frame, nest, part_of=v.nbytes)
+
+
+def _has_long_parts(memory: Memory, v: Value) -> bool:
+    """Whether parts of an array beyond the caches are so long that each is better written by itself, where lines begin
+    elsewhere in its neighbours.
+    """
+    inside = math.prod(v.shape[v.params.dimension + 1 :]) * v.dtype.itemsize
+    sizes = [x.shape[v.params.dimension] * inside for x in v.args]
+    apart = any(size % memory.line for size in sizes)
+    return apart and v.nbytes >= memory.streamed and min(sizes) >= LEAST_LINES * memory.line
 
 
 def update(p: Planner, frame: Frame, i: int, v) -> None:

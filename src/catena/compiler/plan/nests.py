@@ -99,10 +99,10 @@ class NestBuilder:
 
     # ---- nodes written piecewise ---------------------------------------------------------------------------
 
-    def concatenate(self, v: Value) -> list[Nest]:
-        """A nest for a few neighbours of one shape, which stand in each other's rows."""
+    def concatenate(self, v: Value, together: int) -> list[Nest]:
+        """A nest for a few neighbours of one shape, at most so many `together`, which stand in each other's rows."""
         nests, at, axis = [], 0, v.params.dimension
-        for parts in _alike(v.args):
+        for parts in _alike(v.args, together):
             shape = parts[0].shape
             body, index, stores = self.body(shape), dims(len(shape)), []
             for x in parts:
@@ -343,11 +343,11 @@ def flatten(items) -> list:
 TOGETHER = 4  # arrays of one shape that are joined in one nest
 
 
-def _alike(xs):
-    """Runs of neighbours of one shape, a few at a time."""
+def _alike(xs, most: int):
+    """Runs of neighbours of one shape, so many at a time at most."""
     for _, group in itertools.groupby(xs, key=lambda x: x.shape):
         run = list(group)
-        yield from (run[i : i + TOGETHER] for i in range(0, len(run), TOGETHER))
+        yield from (run[i : i + most] for i in range(0, len(run), most))
 
 
 def pairs(flat: list, xs) -> list:
