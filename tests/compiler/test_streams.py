@@ -1,5 +1,7 @@
 """Stores that go past the caches: of loops that write more than stays there."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -85,6 +87,14 @@ def test_lines_of_the_one_array_that_is_read_are_fetched_before():
     assert "@llvm.prefetch" not in text(lambda x, y: x + y, x, x + 1)  # of two, the one is read while the other waits
 
 
+def test_squares_fetch_the_lines_that_they_write_in_part():
+    written, near = (text(lambda x: x.T, jnp.ones((rows, rows))) for rows in (40, 30))
+    of_writes = re.compile(r"@llvm.prefetch.p0\(ptr %\w+, i32 1")
+    assert of_writes.search(written) and "!nontemporal" in written and not of_writes.search(near)
+    bytes_ = text(lambda x: x.T, jnp.ones((80, 80), jnp.int8))  # whose squares write a quarter of a line
+    assert of_writes.search(bytes_) and "!nontemporal" not in bytes_
+
+
 def test_parts_of_what_is_large_go_past_the_caches():
     x = jnp.ones((10, 101))  # 4,040 bytes, of a result of twice as many
     joined = lambda x: jnp.concatenate([x, x * 2], axis=1)
@@ -104,6 +114,10 @@ CASES = {
     "chain": lambda x, y: jnp.abs(x) * 2 + y,
     "rows that begin inside of lines": lambda x, y: (x[:, :112] + 1, x[3:, 5:101] * y[:-3, :96]),
     "transposed": lambda x, y: x.T + y.T,
+    "transposed in several types": lambda x, y: tuple(
+        (x * 9).astype(t).T for t in (x.dtype, "int8", "int16", "bfloat16")
+    ),
+    "rows of planes transposed": lambda x, y: jnp.transpose((x + y).reshape(7, 29, 128), (2, 0, 1)),
     "padded": lambda x, y: jnp.pad(x * y, ((1, 2), (16, 0))),
     "several results": lambda x, y: (x + y, x - y, (x > y)),
     "joined": lambda x, y: jnp.concatenate([x, y, x], axis=1),

@@ -8,7 +8,7 @@ import catena.numpy as jnp
 from shares import crossed
 
 SHAPES = [(16, 16), (17, 33), (15, 40), (100, 64), (5, 40, 37), (33, 20, 50), (700, 300)]
-DTYPES = ["float32", "float64", "int32", "int8", "float16", "bool", "complex64"]
+DTYPES = ["float32", "float64", "int32", "int8", "uint16", "float16", "bool", "complex64"]
 
 
 @pytest.mark.parametrize("shape, dtype", crossed(2, SHAPES, DTYPES), ids=str)

@@ -15,8 +15,11 @@ from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import LOADS
 from catena.compiler.kernels.places import shares_place
 
+ROWS_LATER = 32  # of squares that go past the caches: which rows are fetched meanwhile
+BYTES_LATER = 256  # likewise, of what they read
 GROUP = 4  # rows whose addresses are counted from one
 
+THERE = "there"  # the lanes that are not beyond a row, where some are
 LATER = "later"  # with a load of rows, what tells where one of a later iteration begins (see `ahead`)
 
 
@@ -31,15 +34,14 @@ class Copy:
 
 
 class BodyWriter:
-    """Writes statements with `e`; `pointers` gives each buffer's base address. How many lanes there are, which of them
-    are active, and which are there at all, is up to the loops around (`nest.NestWriter`), which also tell their indices
-    (`iv`) and the folds that are open.
+    """Writes statements with `e`; `pointers` gives each buffer's base address. How many lanes there are and which of
+    them are active is up to the loops around (`nest.NestWriter`), which also tell their indices (`iv`) and the folds
+    that are open.
     """
 
     def __init__(self, e: Emitter, layout: Layout, pointers: dict[int, str], guard: Guard | None, stops: bool):
         self.e, self.layout, self.nest, self.pointers, self.guard = e, layout, layout.nest, pointers, guard
         self.width, self.active = 1, None
-        self.there: str | None = None  # the lanes that are not beyond a row, where some are
         self.iv: dict[int, object] = {}
         self.together: int | None = None  # the dimension whose iterations the copies are
         self.folds: list = []
@@ -281,26 +283,20 @@ class BodyWriter:
         t, offset = TYPES[s.attr[1]], s.attr[2]
         pointer, spread = self.address(key, t.memory, offset, c, width)
         if spread:
-            mask = self._there(mask)
+            mask = _there(self.e, mask, c, width)
             self.check("load", s.attr[0], pointer, t, width, None, mask)
             return self.e.widen(self.e.gather(t, pointer, width, mask), t, width)
         stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
         if width > 1 and not stride:
             return _masked_scalar(self, s.attr[0], t, pointer, width, mask)
-        self.check("load", s.attr[0], pointer, t, width, stride, self._there(mask) if width > 1 else mask)
+        self.check("load", s.attr[0], pointer, t, width, stride, _there(self.e, mask, c, width))
         if (later := c.env.get((LATER, key))) is not None:
             streams.fetch(self.e, self.e.element(later, t.memory, self.e.size(c.base)))
         elif s.ahead and not offset[2]:
             streams.fetch(self.e, self.e.element(pointer, t.memory, self.e.size(s.ahead)), soon=not self.nest.rows)
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, s.args[0], c, mask, t, width, stride)
-        return self.e.load(t, pointer, width, stride, self._there(mask) if width > 1 else mask)
-
-    def _there(self, mask: str | None) -> str | None:
-        """Of lanes under a mask, those that are there."""
-        if mask is None or self.there is None:
-            return mask or self.there
-        return self.e.op(f"and {vector('i1', self.width)} {mask}, {self.there}")
+        return self.e.load(t, pointer, width, stride, _there(self.e, mask, c, width))
 
     def check(self, what: str, buffer: int, pointer: str, t, width: int, stride: int | None = 1, mask=None) -> None:
         """In checked mode, compares an access with its buffer's extent (see `bounds`)."""
@@ -324,12 +320,13 @@ class BodyWriter:
             self.e.scatter(t, self.e.narrow(x, t, width), pointer, width, mask)
             return
         stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
-        self.check("store", buffer, pointer, t, width, stride or 1, mask)
+        active = self.active if past_caches and mask is None else None  # of a vector that is not of one line
+        self.check("store", buffer, pointer, t, width, stride or 1, mask or active)
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, condition, c, mask, t, width, stride)
-        if past_caches and mask is None:
-            mask = self.active  # of a vector that is not of one line
-        streams.store(self.e, past_caches, t, x, pointer, width, stride or 1, mask)
+        mask = mask or active
+        later = self.layout.coefficient(key, self.nest.tile) * ROWS_LATER if self.nest.tile is not None else 0
+        streams.store(self.e, past_caches, t, x, pointer, width, stride or 1, mask, later)
 
 
 def apart(body: BodyWriter, copies: list[Copy]) -> list[Copy]:
@@ -362,6 +359,14 @@ def _in_steps(e: Emitter, base: str, memory: str, first: int, by: int, count: in
         start = (k - 1) // GROUP * GROUP
         places.append(e.element(places[start], memory, e.size((k - start) * by)))
     return places
+
+
+def _there(e: Emitter, mask: str | None, c: Copy, width: int) -> str | None:
+    """Of lanes under a mask, those that are there."""
+    there = c.env.get(THERE) if width > 1 else None
+    if mask is None or there is None:
+        return mask or there
+    return e.op(f"and {vector('i1', width)} {mask}, {there}")
 
 
 def _masked_scalar(body: BodyWriter, buffer: int, t, pointer: str, width: int, mask: str | None) -> str:
@@ -435,6 +440,8 @@ def _transposed(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
     places = _in_steps(body.e, base, t.memory, const, stride, width)
     for place in places:
         body.check("load", s.attr[0], place, t, width)
+        if streams.are_in(body.nest):
+            streams.fetch(body.e, body.e.element(place, t.memory, BYTES_LATER // t.bytes), soon=True)
     rows = [body.e.op(f"load {v}, ptr {place}, align {t.bytes}") for place in places]
     for c, row in zip(copies, body.e.transposed(rows, t.memory), strict=True):
         c.env[i] = body.e.widen(row, t, width)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from catena.compiler.emit import ahead, cascades, extremes, folds, pauses, seams, streams
-from catena.compiler.emit.body_text import BodyWriter, Copy, apart
+from catena.compiler.emit.body_text import THERE, BodyWriter, Copy, apart
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
@@ -358,9 +358,9 @@ def _by_lines(writer: NestWriter, level: int, d: int, s: Segment, copies: list[C
         _under_mask(writer, level, d, at, lanes, s, copies)
     writer._segment(level, d, Segment(cut.first, cut.last, s.width, 1), copies)
     for at, lanes in cut.behind(e, s.width):
-        writer.body.there = lanes
-        _under_mask(writer, level, d, at, lanes, s, copies)
-    writer.body.there = None
+        there = copies[0].child()
+        there.env[THERE] = lanes
+        _under_mask(writer, level, d, at, lanes, s, [there])
 
 
 def _under_mask(writer: NestWriter, level: int, d: int, at, lanes: str, s: Segment, copies: list[Copy]) -> None:

@@ -83,10 +83,18 @@ def fetch(e: Emitter, pointer: str, soon: bool = False) -> None:
     e.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {3 if soon else 2}, i32 1)")
 
 
-def store(e: Emitter, past_caches: bool, t: Type, x: str, pointer: str, width: int, stride: int, mask) -> None:
-    """Writes a register value; `past_caches` where it is aligned, as the instruction for that wants it."""
+def store(
+    e: Emitter, past_caches: bool, t: Type, x: str, pointer: str, width: int, stride: int, mask, later: int = 0
+) -> None:
+    """Writes a register value; `past_caches` where it is aligned, as the instruction for that wants it. Of a square,
+    whose next rows are so many elements `later`, what is no whole line waits in the caches for the square that has the
+    rest of it, and the lines of later rows are fetched: processors do not guess them.
+    """
     size = t.bytes * width
-    if not past_caches or mask is not None or stride != 1 or size < LEAST or size & (size - 1):
+    inside = later and size < LINE
+    if not past_caches or mask is not None or stride != 1 or size < LEAST or size & (size - 1) or inside:
+        if past_caches and later:
+            _fetch_to_write(e, t, pointer, later, width)
         e.store(t, x, pointer, width, stride, mask)
         return
     raw, v = e.narrow(x, t, width), vector(t.memory, width)
@@ -97,6 +105,15 @@ def store(e: Emitter, past_caches: bool, t: Type, x: str, pointer: str, width: i
     e.do(f"store {v} {raw}, ptr {pointer}, align {size}, !nontemporal !{{i32 1}}")
     e.jump(done)
     e.start(through)
+    if later:
+        _fetch_to_write(e, t, pointer, later, width)
     e.do(f"store {v} {raw}, ptr {pointer}, align {t.bytes}")
     e.jump(done)
     e.start(done)
+
+
+def _fetch_to_write(e: Emitter, t: Type, pointer: str, later: int, width: int) -> None:
+    """Asks for the lines that hold the first and the last element of a vector, to be written later."""
+    place = e.element(pointer, t.memory, e.size(later))
+    for at in (place, e.element(place, t.memory, width - 1)):
+        e.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 1, i32 3, i32 1)")

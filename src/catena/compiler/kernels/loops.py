@@ -232,7 +232,8 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False) -> Nest:
             _read_bits(nest)
         nest.width = min(vector_bytes // _widest(nest, vector), extent)
         light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
-        nest.together = Together(inside, nest.width, "squares") if _tiles(nest, inside) else None
+        if _tiles(nest, inside, most := min(nest.width, SQUARE)):
+            nest.width, nest.together = most, Together(inside, most, "squares")
         in_copies = nest.folds and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
         nest.unroll = COPIES if in_copies and light and inner and extent >= COPIES * nest.width else 1
         if transposed and nest.together is None:
@@ -281,14 +282,15 @@ def _block_transposes(nest: Nest, kept: list[int], vector: int) -> int | None:
 
 
 TILED = 16  # statements of a body that is repeated for each line of a square
+SQUARE = 16  # lines of a square at most, which registers hold, of elements of any size
 
 
-def _tiles(nest: Nest, d: int | None) -> bool:
-    """Whether squares of lanes and dimension `d` are worth it: short bodies, and some load that is transposed."""
+def _tiles(nest: Nest, d: int | None, width: int) -> bool:
+    """Whether squares of so many lanes and dimension `d` are worth it: short bodies, some load that is transposed."""
     return (
         d is not None
-        and nest.extents[d] >= nest.width
-        and nest.width in (4, 8, 16)
+        and nest.extents[d] >= width
+        and width in (4, 8, 16)
         and len(nest.stmts) <= TILED
         and all(s.op != "affine" for s in nest.stmts)
         and any(is_transposed(s, d, nest.vector) for s in nest.stmts)
