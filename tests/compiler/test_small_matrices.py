@@ -102,6 +102,9 @@ FUNCTIONS = {
     "lu": lax.linalg.lu,
     "solve": lambda a: jnp.linalg.solve(a, a[..., ::-1]),
     "inv": jnp.linalg.inv,
+    "det": jnp.linalg.det,
+    "det and its slope": lambda a: jax.jvp(jnp.linalg.det, (a,), (a[..., ::-1],)),
+    "slogdet": jnp.linalg.slogdet,
     "solve from the right": lambda a: lax.linalg.triangular_solve(a, a[..., ::-1, :], left_side=False, lower=True),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -112,11 +113,38 @@ def _parity(pivots, dtype):
     return lax.select(odd, lax.neg(one), one)
 
 
+def _folded(combine, x):
+    """All elements of the last axis combined, halves with halves: in an order that their number alone decides. Sums and
+    products over an axis go in one that depends on the other axes, so that a member's bits would depend on its batch.
+    """
+    odd = []
+    while (n := x.shape[-1]) > 1:
+        half = n // 2
+        if n % 2:
+            odd.append(read(x, (..., -1)))
+        x = combine(read(x, (..., slice(0, half))), read(x, (..., slice(half, 2 * half))))
+    return functools.reduce(combine, odd, read(x, (..., 0)))
+
+
+@custom_jvp
+def _sum(x):
+    """The sum over the last axis, see ``_folded``."""
+    return _folded(lax.add, x) if x.shape[-1] else reductions.sum(x, -1)
+
+
+_sum.defjvps(lambda t, y, x: reductions.sum(t, -1))
+
+
+def _product(pivots, values):
+    """The product over the last axis, with the sign of the permutation."""
+    return lax.mul(_parity(pivots, values.dtype), _folded(lax.mul, values))
+
+
 @custom_jvp
 def _det(a):
     """The determinant as the product of the diagonal of the LU factors."""
     factors, pivots, _ = lax.linalg.lu(a)
-    return lax.mul(_parity(pivots, a.dtype), reductions.prod(diagonal(factors, 0, -2, -1), -1))
+    return _product(pivots, diagonal(factors, 0, -2, -1))
 
 
 @_det.defjvp
@@ -130,15 +158,15 @@ def _det_jvp(primals, tangents):
     (a,), (t,) = primals, tangents
     factors, pivots, permutation = lax.linalg.lu(a)
     diagonals = diagonal(factors, 0, -2, -1)
-    others = lax.mul(_parity(pivots, a.dtype), reductions.prod(read(diagonals, (..., slice(None, -1))), -1))
+    others = _product(pivots, read(diagonals, (..., slice(None, -1))))
     last = read(diagonals, (..., slice(-1, None), None))
     n = a.shape[-1]
     rows = IndexUpdateRef(broadcast_to(last, (*a.shape[:-1], 1)), (..., n - 1, slice(None))).set(1)
     upper = IndexUpdateRef(factors, (..., n - 1, n - 1)).set(1)
     y = lax.linalg.triangular_solve(factors, _permuted(t, permutation), left_side=True, lower=True, unit_diagonal=True)
     z = lax.linalg.triangular_solve(upper, lax.mul(broadcast_to(rows, y.shape), y), left_side=True)
-    tangent = lax.mul(others, reductions.sum(diagonal(z, 0, -2, -1), -1))
-    return lax.mul(others, read(last, (..., 0, 0))), tangent
+    tangent = lax.mul(others, _sum(diagonal(z, 0, -2, -1)))
+    return _product(pivots, diagonals), tangent
 
 
 def _permuted(x, permutation):
@@ -177,7 +205,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         values, sign = diagonal(factors, 0, -2, -1), _parity(pivots, a.dtype)
     sizes = lax.abs(values)
     sign = lax.mul(sign, reductions.prod(_direction(values, sizes), -1))
-    return SlogdetResult(sign, reductions.sum(lax.log(sizes), -1))
+    return SlogdetResult(sign, _sum(lax.log(sizes)))
 
 
 def _direction(values, sizes):
