@@ -19,7 +19,7 @@ import numpy as np
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.types import DTYPES, TYPES, Type
-from catena.compiler.kernels import merging, short_rows, unused
+from catena.compiler.kernels import merging, short_rows, splitting, unused
 from catena.compiler.kernels.body import Body, Stmt
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.kernels.places import shares_place
@@ -206,6 +206,7 @@ def from_body(body: Body, reduced=(), stores=(), folds=(), independent: frozense
 def schedule(nest: Nest, machine: Machine, in_place: bool = False) -> Nest:
     """Merges dimensions, orders the loops, picks the SIMD dimension."""
     vector_bytes = machine.vector_bytes
+    splitting.split(nest)
     merging.merge(nest)
     live = [d for d, n in enumerate(nest.extents) if n != 1]
     kept = [d for d in live if d not in nest.reduced and d not in nest.rows]
