@@ -64,3 +64,23 @@ def test_rows_whose_numbers_are_computed():
     second = np.random.default_rng(2).integers(0, ROWS, 500).astype(np.int32)
     found = jax.jit(lambda t, i, j: t[j[i]] * 2)(table, first, second)
     np.testing.assert_array_equal(found, table[second[first]] * 2)
+
+
+def centred(x):
+    """Two kernels read an array beyond the caches after its mean is known: one folds, one stores past the caches."""
+    x = x - jnp.mean(x, axis=1, keepdims=True)
+    return x * jax.lax.rsqrt(jnp.mean(x**2, axis=1, keepdims=True))
+
+
+def test_of_kernels_with_like_work_that_which_waits_for_its_stores_fetches_the_next_rows():
+    functions = text(centred, ((9000, 1000), np.float32)).split("\ndefine ")
+    (fetching,) = [f for f in functions if FETCH in f]
+    assert "!nontemporal" in fetching
+
+
+def test_values_of_rows_that_are_fetched():
+    x = np.random.default_rng(0).normal(size=(8401, 1001)).astype(np.float32)  # rows that begin inside of lines
+    found = np.asarray(jax.jit(centred)(x))
+    wanted = x - x.mean(axis=1, keepdims=True, dtype=np.float64)
+    wanted /= np.sqrt((wanted**2).mean(axis=1, keepdims=True))
+    np.testing.assert_allclose(found, wanted, atol=1e-5)

@@ -17,20 +17,29 @@ from catena.compiler.plan import sharing, stitch
 
 LEAST_ROW = 4  # lines of a row at a computed place that is fetched: fewer are on their way early anyhow
 ON_THE_WAY = 1 << 11  # bytes of such rows that are fetched at a time
+WAITS = 6  # half units of work that a store past the caches takes
 BEYOND = 8  # second caches that they lie in
 BEFORE = 1 << 10  # bytes of lines that loops which write past the caches fetch before they read them
 
 
 def next_block(memory: Memory, values: list[Value], group: stitch.RowGroup, block: int) -> None:
-    """Has the kernel with the most work of those that read an array beyond the caches fetch the next block of rows."""
+    """Has the kernel with the most work of those that read an array beyond the caches fetch the next block of rows:
+    one that waits for its own stores has time for that, too.
+    """
     known = {b for nest in group.nests for b in nest.written()}
-    for nest in sorted(group.nests, key=sharing.work, reverse=True):
+    for nest in sorted(group.nests, key=_time, reverse=True):
         for i, s in enumerate(nest.stmts):
             if s.op != "load" or s.args or s.attr[0] in known or values[s.attr[0]].nbytes < memory.streamed:
                 continue
             if apart := _row_apart(nest, s.attr[2]):
                 known.add(s.attr[0])
                 nest.stmts[i] = s._replace(ahead=block * apart)
+
+
+def _time(nest: Nest) -> int:
+    """Half units of work of a row group's kernel, and what it waits for memory that it writes."""
+    waits = WAITS * sum(s.past_caches for s in nest.stores)
+    return nest.trips * (sharing.half_units(nest) + waits)
 
 
 def _row_apart(nest: Nest, offset: affine.Affine) -> int:
