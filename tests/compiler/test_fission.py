@@ -308,3 +308,27 @@ def test_inner_products_are_sums_in_the_kernels_of_loops():
     check(f, np.arange(300, dtype="f") % 7 - 3)
     vectors = lambda a, b: lax.fori_loop(0, 2, lambda i, c: c + jnp.einsum("abc,acb->a", a, b), jnp.zeros(5))
     check(vectors, *(np.random.default_rng(0).integers(-3, 4, s).astype("f") for s in ((5, 8, 9), (5, 9, 8))))
+
+
+def test_elements_that_indices_name_are_gathered_before_a_loop():
+    source = RNG.integers(0, 50, 400)
+    degree = RNG.uniform(0, 3, 50).astype(np.float32)
+
+    def f(x, degree, source):
+        return lax.fori_loop(0, 5, lambda i, x: x * 0.5 + (x[source] / jnp.maximum(degree[source], 1))[:50], x)
+
+    x = RNG.normal(size=50).astype(np.float32)
+    outside, body = graph(f, x, degree, source)
+    assert outside.count("= gather") == body.count("= gather") == 1  # the degree's; that of x changes
+    check(f, x, degree, source)
+
+
+def test_several_operations_on_what_does_not_change_are_done_before_a_loop():
+    a, b = (RNG.normal(size=200).astype(np.float32) for _ in range(2))
+
+    def f(x, a, b):
+        return lax.fori_loop(0, 5, lambda i, x: x * 0.5 + ((a - b) * a + b), x)
+
+    _, body = graph(f, np.ones(200, np.float32), a, b)
+    assert body.count("sub") == 0 and body.count("op=mul") == 1
+    check(f, np.ones(200, np.float32), a, b)

@@ -2,7 +2,7 @@
 
 - What depends on nothing that changes in the loop is computed once, before it: where computing it costs more than
   reading it, where a product or a loop reads it, which would have it written to memory in every iteration, and where
-  it tells the places of a gather or scatter.
+  it tells the places of a gather or scatter. Elements that an array of indices names cost more than reading them.
 - A product of an item of a `scan` with something that does not change (the input's weights in a recurrent network)
   becomes one product of all items, before the loop.
 - A carry that only adds up products (the gradient of weights) becomes one product, after the loop, of what the
@@ -14,11 +14,15 @@ done where less is remembered for each iteration than is saved in it, within a b
 
 from __future__ import annotations
 
+import math
+
 from catena.compiler.graph.forms import COSTLY, FORMS, Input
 from catena.core.dtypes import KIND
 
 MOST_BYTES = 1 << 26  # for what is remembered of all iterations
 FEW_BYTES = 256  # are in registers: they are computed again
+LONG = 3  # operations an element, which are not done again in every iteration
+MOST_LOOKED_AT = 64  # values
 
 
 def hoist_invariants(b, body, consts: list) -> list:
@@ -56,7 +60,31 @@ def _roots(body, fixed: set[int]) -> list:
 def _is_cheap(v) -> bool:
     """Whether computing a value costs no more than reading it."""
     form = FORMS[v.form]
-    return (form.inline or form.alias) and not (v.form == "map" and v.params.op in COSTLY)
+    if not (form.inline or form.alias) or (v.form == "map" and v.params.op in COSTLY):
+        return False
+    return not (_is_kept_outside(v) and (_gathers_elements(v) or _is_long(v)))
+
+
+def _gathers_elements(v) -> bool:
+    """Whether a value's elements are read one by one where an array of indices says."""
+    return v.form == "gather" and math.prod(v.params.slice_sizes) == 1 and any(map(_reads_arrays, _places(v)))
+
+
+def _is_long(v) -> bool:
+    """Whether a value takes several operations an element, and is no longer to read than what it is made of."""
+    if v.form != "map":
+        return False
+    ask, seen, operations, read = [v], {v.number}, 0, 0
+    while ask and len(seen) < MOST_LOOKED_AT:
+        x = ask.pop()
+        if x.form in ("input", "constant") or not FORMS[x.form].inline:
+            read += x.nbytes
+            continue
+        operations += x.form == "map" and x.size == v.size
+        more = [a for a in x.args if a.number not in seen]
+        seen.update(a.number for a in more)
+        ask.extend(more)
+    return not ask and operations >= LONG and v.nbytes <= read
 
 
 def _read_whole(v) -> tuple:

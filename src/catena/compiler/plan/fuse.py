@@ -20,6 +20,7 @@ from typing import Any
 
 from catena.compiler.graph.forms import COSTLY, FORMS, PARTS
 from catena.compiler.graph.graph import Region, Value
+from catena.compiler.plan import cuts
 
 MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
 CHEAP = 2
@@ -42,6 +43,8 @@ class Kernel:
     moved: set[int] = field(default_factory=set)  # read at another index than that of the iteration
     dropped: set[int] = field(default_factory=set)  # roots that need no memory
     ops: int = 0
+    kept: int = 0  # roots that may need memory
+    piece: int = 0  # of the work on its space: see `cuts`
 
 
 @dataclass
@@ -101,7 +104,8 @@ class Fused:
 
 def fuse(region: Region) -> Fused:
     """The steps of a region, in order; those of the regions of its loops and branches are in the steps."""
-    fused = _Fuser(region).run()
+    fuser = _Fuser(region)
+    fused = Fused(region, fuser.run(), fuser.stored, fuser.roots)
     for step in fused.steps:
         if step.node is not None:
             step.bodies = [fuse(inner) for inner in control_regions(step.node)]
@@ -115,11 +119,11 @@ def control_regions(node: Value) -> list[Region]:
 
 class _Fuser:
     def __init__(self, region: Region):
-        self.region = region
         self.live = region.live()
         self.users = region.users(self.live)
         self.tests = _tests(self.live, self.users) if any(map(_is_checked, self.live)) else set()
         self.needed = _needed(region, self.live)
+        self.cuts = cuts.find(self.live, self.users, self.needed, MAX_KERNEL)
         self.stored: dict[int, str] = {}  # and why
         self.roots: dict[int, int] = {}
         self.effort: dict[int, tuple[int, float]] = {}  # of inlined values: the depth of operations, and their number
@@ -130,27 +134,14 @@ class _Fuser:
         self.readers: dict[int, set[int]] = {}
         self.moved: set[int] = set()
 
-    def run(self) -> Fused:
+    def run(self) -> list[Step]:
         for v in self.live:
             self._decide(v)
-        for v in self._scalars_first():
+        for v in _scalars_first(self.live):
             if v.number in self.stored:
                 self._place(v)
         self._drop()
-        return Fused(self.region, self.steps, self.stored, self.roots)
-
-    def _scalars_first(self) -> list[Value]:
-        """The values in an order in which scalars that are made of inputs alone come first, so that they do not stand
-        between kernels that one loop could compute.
-        """
-        if any(map(_is_checked, self.live)):
-            return self.live  # the first that fails is told
-        early: set[int] = set()
-        for v in self.live:
-            made = FORMS[v.form].inline and v.size == 1 and all(a.number in early for a in v.args)
-            if made or v.form in ("input", "constant"):
-                early.add(v.number)
-        return sorted(self.live, key=lambda v: v.number not in early)
+        return self.steps
 
     # ---- stored or inlined ---------------------------------------------------------------------------------
 
@@ -239,6 +230,8 @@ class _Fuser:
         depth, weight = self.effort[n]
         if depth >= MAX_DEPTH or weight > MAX_OPS:
             return "the kernel that reads it would become too long"
+        if n in self.cuts.alive:
+            return "a kernel ends before it is read for the last time: it would become too long"
         users, costly = self.users[n], n in self.costly
         if v.size == 1 and v.ndim == 0 and weight <= CHEAP and not costly:
             return None
@@ -322,14 +315,16 @@ class _Fuser:
         else:
             space, axes = v.shape, ()
             leaves, ops = self._leaves(v, ())
-        step = self._joinable(space, axes, leaves, ops)
+        piece = self.cuts.piece(v, space)
+        step = self._joinable(space, axes, leaves, ops, piece)
         if step is None:
             step = len(self.steps)
-            self.steps.append(Step(Kernel(space, axes)))
+            self.steps.append(Step(Kernel(space, axes, piece=piece)))
             self.recent.setdefault(space, []).append(step)
         kernel = self.steps[step].kernel
         kernel.roots.append(v)
         kernel.ops += ops
+        kernel.kept += v.number in self.needed or not self.cuts.stays(v, self.users[v.number])
         kernel.axes = kernel.axes or axes
         own = {r.number for r in kernel.roots}
         for r, same in leaves.items():
@@ -342,7 +337,7 @@ class _Fuser:
         self.steps[step].writes.append(v.number)
         self.at[v.number] = step
 
-    def _joinable(self, space, axes, leaves: dict, ops: int) -> int | None:
+    def _joinable(self, space, axes, leaves: dict, ops: int, piece: int) -> int | None:
         newest = max((self.at.get(r, -1) for r in leaves), default=-1)
         for step in reversed(self.recent.get(space, ())[-3:]):
             if step < newest:
@@ -350,7 +345,7 @@ class _Fuser:
             kernel = self.steps[step].kernel
             if axes and kernel.axes and axes != kernel.axes:
                 continue
-            if kernel.ops + ops > MAX_KERNEL or len(kernel.roots) >= MAX_ROOTS:
+            if kernel.ops + ops > MAX_KERNEL or kernel.kept >= MAX_ROOTS or kernel.piece != piece:
                 continue
             own = {r.number: r for r in kernel.roots}
             inside = [r for r in leaves if r in own]
@@ -381,6 +376,20 @@ class _Fuser:
             if step.kernel is not None:
                 for n in step.kernel.dropped:
                     del self.stored[n]
+
+
+def _scalars_first(live: list[Value]) -> list[Value]:
+    """The values in an order in which scalars that are made of inputs alone come first, so that they do not stand
+    between kernels that one loop could compute.
+    """
+    if any(map(_is_checked, live)):
+        return live  # the first that fails is told
+    early: set[int] = set()
+    for v in live:
+        made = FORMS[v.form].inline and v.size == 1 and all(a.number in early for a in v.args)
+        if made or v.form in ("input", "constant"):
+            early.add(v.number)
+    return sorted(live, key=lambda v: v.number not in early)
 
 
 def _is_beside(user: Value, v: Value) -> bool:

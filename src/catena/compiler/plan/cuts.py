@@ -1,0 +1,109 @@
+"""Where a long run of elementwise work is cut into kernels: where the fewest values are alive, so that few are stored.
+
+A sum over fifty shifted images, written as a loop in Python, is several hundred operations, too many for one kernel.
+Kernels grown until they are full would end anywhere, and store whatever is read later: each of the fifty terms. Cut in
+the program's order, where little that was computed before is read after, each kernel stores the sum so far, and nothing
+else.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import accumulate
+from typing import NamedTuple
+
+from catena.compiler.graph.forms import COSTLY, FORMS
+from catena.compiler.graph.graph import Value
+
+SHORTEST, LONGEST = 60, 120  # operations between two cuts, if there is a good place
+FEW = 6  # values alive at a good place
+CHEAP = 1.0  # operations that are done again rather than stored
+
+
+class Cuts(NamedTuple):
+    """The cuts in the work on each shape, as numbers of the last values before them, and what is alive there."""
+
+    places: dict[tuple, list[int]]
+    alive: set[int]
+
+    def piece(self, v: Value, space: tuple) -> int:
+        """How many cuts of the work on arrays of shape `space` come before a value."""
+        places = self.places.get(space)
+        return bisect_left(places, v.number) if places else 0
+
+    def stays(self, v: Value, users: list[Value]) -> bool:
+        """Whether all who read a value belong to the same kernel, at the same index."""
+        if v.shape not in self.places:
+            return False
+        own = self.piece(v, v.shape)
+        return all(u.form == "map" and u.shape == v.shape and self.piece(u, v.shape) == own for u in users)
+
+
+def find(live: list[Value], users: dict[int, list[Value]], needed: dict[int, str], longest: int) -> Cuts:
+    """The cuts of all shapes with more than `longest` operations; `needed` are values that are stored anyhow."""
+    spaces: dict[tuple, list[Value]] = {}
+    for v in live:
+        if v.form == "map":
+            spaces.setdefault(v.shape, []).append(v)
+    cuts = Cuts({}, set())
+    for space, values in spaces.items():
+        if len(values) > longest:
+            _cut(space, values, users, needed, cuts)
+    return cuts
+
+
+def _cut(space: tuple, values: list[Value], users, needed, cuts: Cuts) -> None:
+    """Adds the cuts of one shape; `values` are the operations on it, in order."""
+    at = {v.number: i for i, v in enumerate(values)}
+    numbers = [v.number for v in values]
+    cost: dict[int, float] = {}
+    ends = []  # of each value, the last operation before it is dead
+    for i, v in enumerate(values):
+        cost[v.number] = _cost(v, cost, needed)
+        last = max((_place(u, at, numbers) for u in users[v.number]), default=i)
+        ends.append(i if v.number in needed or cost[v.number] <= CHEAP else last)
+    change = [0] * (len(values) + 1)
+    for i, end in enumerate(ends):
+        change[i] += 1
+        change[end] -= 1
+    alive = list(accumulate(change))
+    places = _places(alive, len(values))
+    cuts.alive.update(values[i].number for p in places for i in range(p + 1) if ends[i] > p)
+    if places:
+        cuts.places[space] = [numbers[p] for p in places]
+
+
+def _place(user: Value, at: dict[int, int], numbers: list[int]) -> int:
+    """The operation at which a user is done with what it reads."""
+    own = at.get(user.number)
+    return own if own is not None else min(bisect_left(numbers, user.number), len(numbers) - 1)
+
+
+def _cost(v: Value, cost: dict[int, float], needed) -> float:
+    """The operations that computing a value again takes, of what is stored."""
+    if v.params.op in COSTLY:
+        return CHEAP + 1
+    total = 1.0
+    for a in v.args:
+        while a.number not in needed and FORMS[a.form].view:
+            a = a.args[0]
+        total += 0.0 if a.number in needed else cost.get(a.number, 0.0)
+    return total
+
+
+def _places(alive: list[int], count: int) -> list[int]:
+    """The operations after which cuts come: of those that are neither too near nor too far the one where least is
+    alive, the last of equal ones; where too much is, the next one where it is not.
+    """
+    places, start = [], 0
+    while count - start > LONGEST:
+        window = range(start + SHORTEST - 1, start + LONGEST)
+        best = min(window, key=lambda i: (alive[i], -i))
+        if alive[best] > FEW:
+            later = (i for i in range(start + LONGEST, count - SHORTEST) if alive[i] <= FEW)
+            best = next(later, count)
+        if best >= count:
+            break
+        places.append(best)
+        start = best + 1
+    return places
