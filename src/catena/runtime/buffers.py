@@ -13,8 +13,8 @@ import math
 import mmap
 import os
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -60,9 +60,10 @@ class Mapping:
     what they are made for fills these: the last one, of which most would stay empty, is left small.
     """
 
-    __slots__ = ("size", "memory", "start")
+    __slots__ = ("size", "memory", "start", "since")
 
     def __init__(self, size: int, used: int):
+        self.since = 0  # when it was given back last, counted in mappings that were
         if size < PAGE:
             self.size, self.memory, self.start = size, mmap.mmap(-1, size, **PRIVATE), 0
             return
@@ -77,88 +78,104 @@ class Mapping:
         return self.start + (whole + (rest >= NEARLY_FULL)) * PAGE
 
 
+class Lease(weakref.ref):
+    """An array in a mapping, which goes back to the pool when the array dies."""
+
+    __slots__ = ("mapping",)
+
+
 class Pool:
     """Mappings by size; safe in threads, in weak references' callbacks and after a fork."""
 
     def __init__(self, bound: int):
         self.bound = bound
-        self.idle: OrderedDict[int, Mapping] = OrderedDict()  # oldest first
-        self.by_size: dict[int, list[int]] = {}  # size -> keys in `idle`
+        self.by_size: dict[int, list[Mapping]] = {}  # those that are idle; what was last in use is at the end
         self.idle_bytes = self.live_bytes = self.peak_bytes = self.reused = self.made = 0
-        self._keys = count()
-        self._lay_idle: set[int] = set()  # keys in `idle` at the last look
-        self._watched: dict[int, weakref.ref] = {}
+        self._clock = count()
+        self._lay_idle: set[int] = set()  # since when those were idle that were so at the last look
+        self._leases: dict[Mapping, Lease] = {}
         self._lock = locks.new_lock()  # taken again when the collector frees an array inside of it
         locks.after_fork(self._forget_idle)
 
     def empty(self, shape: tuple, dtype: np.dtype) -> np.ndarray:
         """An array with arbitrary contents."""
+        used = math.prod(shape) * dtype.itemsize
+        return self.lend(used, rounded(used), shape, dtype)
+
+    def lend(self, used: int, size: int, shape: tuple, dtype: np.dtype) -> np.ndarray:
+        """An array of so many bytes, in a mapping of `size` (`rounded`)."""
         try:
-            mapping = self._take(math.prod(shape) * dtype.itemsize)
+            mapping = self._take(used, size)
         except (OSError, OverflowError, ValueError) as error:  # what mmap says of sizes that cannot be had
-            needed = math.prod(shape) * dtype.itemsize
             raise OutOfMemoryError(
-                f"RESOURCE_EXHAUSTED: Out of memory while allocating {needed:,} bytes for an array of shape "
+                f"RESOURCE_EXHAUSTED: Out of memory while allocating {used:,} bytes for an array of shape "
                 f"{shape} and dtype {dtype}"
             ) from error
         array = np.ndarray(shape, dtype, mapping.memory, mapping.start)
-        key = next(self._keys)
-        self._watched[key] = weakref.ref(array, lambda _: self._give_back(key, mapping))
+        lease = self._leases[mapping] = Lease(array, self._give_back)
+        lease.mapping = mapping
         return array
 
-    def _take(self, used: int) -> Mapping:
-        size = rounded(used)
+    def _take(self, used: int, size: int) -> Mapping:
         with self._lock:
-            keys = self.by_size.get(size)
-            if keys:
+            idle_ones = self.by_size.get(size)
+            if idle_ones:
                 self.reused += 1
                 self.idle_bytes -= size
-                mapping = self.idle.pop(keys.pop())
+                mapping = idle_ones.pop()
             else:
                 mapping = Mapping(size, used)
                 self.made += 1
                 idle.watch(self)
             self.live_bytes += size
-            self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+            if self.live_bytes > self.peak_bytes:
+                self.peak_bytes = self.live_bytes
         return mapping
 
-    def _give_back(self, key: int, mapping: Mapping) -> None:
+    def _give_back(self, lease: Lease) -> None:
+        mapping = lease.mapping
         size = mapping.size
         with self._lock:
-            del self._watched[key]
+            del self._leases[mapping]
             self.live_bytes -= size
             if size > self.bound:
                 return
-            self.idle[key] = mapping
-            self.by_size.setdefault(size, []).append(key)
+            mapping.since = next(self._clock)
+            if size in self.by_size:
+                self.by_size[size].append(mapping)
+            else:
+                self.by_size[size] = [mapping]
             self.idle_bytes += size
             while self.idle_bytes > self.bound:
                 self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        self._drop(next(iter(self.idle)))
+        self._drop(min((each[0] for each in self.by_size.values() if each), key=lambda mapping: mapping.since))
 
-    def _drop(self, key: int) -> None:
-        mapping = self.idle.pop(key)
-        self.by_size[mapping.size].remove(key)
+    def _drop(self, mapping: Mapping) -> None:
+        self.by_size[mapping.size].remove(mapping)
         self.idle_bytes -= mapping.size
+
+    def _idle(self) -> list[Mapping]:
+        return [mapping for each in self.by_size.values() for mapping in each]
 
     def give_back_idle(self) -> None:
         """Gives the system what has been idle since this was called last."""
         with self._lock:
-            for key in self._lay_idle.intersection(self.idle):
-                self._drop(key)
-            self._lay_idle = set(self.idle)
+            for mapping in self._idle():
+                if mapping.since in self._lay_idle:
+                    self._drop(mapping)
+            self._lay_idle = {mapping.since for mapping in self._idle()}
 
     def clear(self) -> None:
         """Gives all idle memory back to the system."""
         with self._lock:
-            while self.idle:
+            while self.idle_bytes:
                 self._drop_oldest()
 
     def _forget_idle(self) -> None:
         """In a child: another thread may have been in the middle of moving a mapping."""
-        self.idle, self.by_size, self.idle_bytes = OrderedDict(), {}, 0
+        self.by_size, self.idle_bytes = {}, 0
 
     def statistics(self) -> dict[str, int]:
         """Bytes in arrays, at most in arrays at any time, and idle; mappings made and used again."""
@@ -183,7 +200,8 @@ pool = Pool(idle_bound())
 
 def maker(shape: tuple, dtype: np.dtype) -> Callable[[tuple, np.dtype], np.ndarray]:
     """What allocates arrays of this type: the pool where they are large, else `np.empty`."""
-    return pool.empty if math.prod(shape) * dtype.itemsize >= SMALLEST else np.empty
+    used = math.prod(shape) * dtype.itemsize
+    return partial(pool.lend, used, rounded(used)) if used >= SMALLEST else np.empty
 
 
 def copy(array: np.ndarray) -> np.ndarray:
