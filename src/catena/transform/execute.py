@@ -39,7 +39,6 @@ from catena.core.ref import core_of, is_reference
 from catena.core.stack import is_stack
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import Tracer, leaf_value
-from catena.core.tree import tree_unflatten
 from catena.runtime import buffers, stacks
 from catena.runtime.layout import READY
 from catena.transform.arguments import aliased
@@ -675,11 +674,11 @@ def run_fast(found, args):
     entry, specs, avals, out_tree, used, _ = found
     if specs is None:
         outs = entry(args, avals)
-        return outs[0] if out_tree is None else tree_unflatten(out_tree, outs)
+        return outs[0] if out_tree is None else out_tree.unflatten(outs)
     outs = tuple([make(shape, dtype) for make, shape, dtype in specs])
     values = tuple([x._value for x in args] if used is None else [args[i]._value for i in used])
     if entry(values, outs):
         run_entry(entry, values, outs, args if used is None else [args[i] for i in used])
     if out_tree is None:
         return fresh_array(outs[0], avals[0])
-    return tree_unflatten(out_tree, [fresh_array(o, a) for o, a in zip(outs, avals)])  # noqa: B905 (hot)
+    return out_tree.unflatten([fresh_array(o, a) for o, a in zip(outs, avals)])  # noqa: B905 (hot)

@@ -120,7 +120,8 @@ class JitFunction(Face, Generic[P, R]):
         try:
             if context.trace is not None:
                 return self._call(args, kwargs)
-            if self._plain and not kwargs and (not args or type(args[0]) in WITH_TYPES):  # hot: Arrays, seen before
+            flat = self._plain and not kwargs and (not args or type(args[0]) in WITH_TYPES)
+            if flat and (not self._cache.trees or WITH_TYPES.issuperset(map(type, args))):  # hot: Arrays, seen before
                 try:
                     found = self._fast.get((context.global_key, context.local_key, *[x._aval for x in args]))  # type: ignore[attr-defined]
                 except AttributeError:  # not an Array
