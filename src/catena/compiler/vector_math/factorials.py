@@ -149,8 +149,10 @@ def _log_beta_of_any(m, a, b, p, q, precision):
     t = m.where(large, m.where(q < INF, q, 1e300), LARGE_SHAPE)
 
     def of_small():
-        ratio = _beta_of_small(m, positive & ~large & ~tiny, p, q, precision)
         apart = lambda: m.lgamma(p) + (m.lgamma(q) - m.lgamma(total))
+        if precision > 1e-12:  # which asks for what is not positive only
+            return apart()
+        ratio = _beta_of_small(m, positive & ~large & ~tiny, p, q, precision)
         return m.where_any(~(positive & ~tiny), apart, m.log(m.abs(ratio)))
 
     def mixed():

@@ -20,8 +20,10 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
     -0.863046
     """
     k = k - loc
+    outside = (k < 0) | (k > n)
+    k = jnp.where(outside, 0, k)  # functions of negative numbers cost many times as much, for nothing
     ways = -jnp.log1p(n) - betaln(k + 1, n - k + 1)
-    return unless((k < 0) | (k > n), ways + xlogy(k, p) + xlog1py(n - k, -p), -jnp.inf)
+    return unless(outside, ways + xlogy(k, p) + xlog1py(n - k, -p), -jnp.inf)
 
 
 @_method

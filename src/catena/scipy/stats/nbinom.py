@@ -20,8 +20,10 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
     -1.67398
     """
     k = k - loc
+    outside = k < 0
+    k = jnp.where(outside, 0, k)  # functions of negative numbers cost many times as much, for nothing
     ways = -jnp.log(k + n) - betaln(k + 1, n)
-    return unless(k < 0, ways + xlogy(n, p) + xlog1py(k, -p), -jnp.inf)
+    return unless(outside, ways + xlogy(n, p) + xlog1py(k, -p), -jnp.inf)
 
 
 @_method
