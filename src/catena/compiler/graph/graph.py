@@ -37,6 +37,7 @@ from catena.compiler.graph import (
     convolution,
     fission,
     indexing,
+    layouts,
     library,
     ordering,
     parts,
@@ -251,8 +252,8 @@ class Builder:
         xs = tuple(self._spread(x, shape) for x in xs)
         if y is None and (known := constants.known(self, op, xs, shape)) is not None:
             return known
-        if (perm := transposes.common(xs)) is not None:
-            return self.transpose(self.map(op, *(transposes.before(self, x, perm) for x in xs), y=y), perm)
+        if (found := layouts.before(self, lambda *xs: self.map(op, *xs, y=y), *xs)) is not None:
+            return found
         return self.value("map", shape, _map_dtype(op, xs), xs, Map(op, y))
 
     def _spread(self, x: Value, shape: tuple) -> Value:
@@ -264,8 +265,8 @@ class Builder:
             return x
         if x.form == "constant" and x.shape == ():
             return self.constant(convert_scalar(x.params.array, dtype))
-        if x.form == "transpose":
-            return self.transpose(self.convert(x.args[0], dtype), x.params.perm)
+        if (found := layouts.before(self, lambda x: self.convert(x, dtype), x)) is not None:
+            return found
         return self.value("map", x.shape, dtype, [x], Map("convert"))
 
     def bitcast(self, x: Value, dtype) -> Value:
@@ -277,6 +278,8 @@ class Builder:
         if old == new and "c" not in (x.dtype.kind, dtype.kind):
             if x.form == "map" and x.params.op == "bitcast":  # a bool that lay between has but two values
                 return self.bitcast(x.args[0], dtype)
+            if (found := layouts.before(self, lambda x: self.bitcast(x, dtype), x)) is not None:
+                return found
             return self.value("map", x.shape, dtype, [x], Map("bitcast"))
         shape = x.shape if old == new else x.shape + (old // new,) if old > new else x.shape[:-1]
         return self.value("alias", shape, dtype, [x])

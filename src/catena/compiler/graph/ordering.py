@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from catena.compiler.graph import layouts
 from catena.compiler.graph.forms import Map
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
@@ -58,6 +59,8 @@ def _orderly(b, x):
 def sort_key(b, x, merge_zeros: bool = False):
     """Unsigned integers that order as the elements do."""
     x = _orderly(b, x)
+    if (found := layouts.before(b, lambda x: sort_key(b, x, merge_zeros), x)) is not None:
+        return found
     return b.value("map", x.shape, key_dtype(x.dtype), [x], Map("sort_key", bool(merge_zeros)))
 
 

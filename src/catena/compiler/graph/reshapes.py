@@ -1,4 +1,4 @@
-"""Reshapes: which dimensions become which, and reductions of reshaped values as reductions of what was reshaped."""
+"""Reshapes: which dimensions become which, and reductions and maps of reshaped values as those of what was reshaped."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from catena.compiler.graph.forms import COSTLY
 
 FEW = 8  # elementwise operations between a reshape and a reduction
+MANY = 64  # elementwise operations under a reshape: the work for each operation stays bounded
 
 
 def groups(a: tuple, b: tuple) -> list[tuple[list, list]]:
@@ -47,6 +48,24 @@ def unshaped(b, x, axes: tuple) -> tuple | None:
     return None if y is None or not found else (y, tuple(found))
 
 
+def common(xs) -> tuple | None:
+    """The shape that the operands of an elementwise operation had before they were reshaped, if it is one and the
+    elements of some, in dimensions that became one, would be found by divisions.
+    """
+    sources = [x.args[0] for x in xs if x.form == "reshape"]
+    if not sources or sources[0].ndim <= xs[0].ndim or 0 in xs[0].shape:
+        return None
+    if any(s.shape != sources[0].shape for s in sources) or not any(map(_spreads, sources)):
+        return None
+    alike = all(x.form == "reshape" or x.form == "broadcast" and x.args[0].size == 1 for x in xs)
+    return sources[0].shape if alike else None
+
+
+def before(b, x, shape: tuple):
+    """One of these operands in that shape."""
+    return x.args[0] if x.form == "reshape" else b.full(shape, b.reshape(x.args[0], ()))
+
+
 def _computed(x):
     """What is reshaped, under a few elementwise operations, where it is computed from smaller arrays."""
     for _ in range(FEW):
@@ -62,14 +81,13 @@ def _computed(x):
 
 def _spreads(v) -> bool:
     """Whether elements of smaller arrays meet in a value."""
-    pending = [v]
-    for _ in range(FEW):
-        if not pending:
-            return False
+    pending, seen = [v], set()
+    while pending and len(seen) < MANY:
         x = pending.pop()
         if x.form == "broadcast" and math.prod(x.args[0].shape) > 1:
             return True
-        if x.form in ("map", "transpose"):
+        if x.form in ("map", "transpose") and x not in seen:
+            seen.add(x)
             pending += x.args
     return False
 
