@@ -107,6 +107,45 @@ def test_an_epilogue_may_overwrite_a_loop_carry():
     np.testing.assert_allclose(got, h, rtol=1e-5)
 
 
+def text_of_program(f, *shapes):
+    arguments = [catena.ShapeDtypeStruct(shape, "float32") for shape in shapes]
+    return catena.jit(f).lower(*arguments).compile().as_text("program")
+
+
+def test_what_is_made_of_each_element_takes_the_products_place():
+    """The product is stored nowhere else; but where its elements go elsewhere, or are read again, it is."""
+    jnp, sizes = catena.numpy, ((300, 64), (64, 128), (128,), (300, 128))
+    places = {
+        "bias": (lambda x, w, b, r: jnp.maximum(x @ w + b, 0), True),
+        "squared": (lambda x, w, b, r: (x @ w) ** 2 - x @ w, True),
+        "and itself": (lambda x, w, b, r: (jnp.maximum(x @ w + b, 0), x @ w), True),  # both are results
+        "columns reversed": (lambda x, w, b, r: jnp.maximum(x @ w + b, 0)[:, ::-1], False),
+        "halves added": (lambda x, w, b, r: (y := x @ w)[:, :64] + y[:, 64:], False),
+        "of another size": (lambda x, w, b, r: jnp.maximum(x @ w + b, 0).astype("bfloat16"), False),
+    }
+    for name, (f, alone) in places.items():
+        assert (", 0 bytes of temporaries" in text_of_program(f, *sizes).splitlines()[0]) == alone, name
+        args = [whole(*size) for size in sizes]
+        expected = f(*(a.astype("float64") for a in args))
+        catena.tree.map(np.testing.assert_array_equal, catena.jit(f)(*args), expected)
+
+
+def test_a_product_does_not_overwrite_what_its_epilogue_reads():
+    """The residual's memory becomes the result's: in a loop, and where it is donated."""
+    w, x = whole(40, 40) / 8, whole(20, 40)
+
+    def step(r, x):
+        return catena.numpy.clip(x @ w + r, -9, 9)
+
+    looped = catena.jit(lambda r, x: catena.lax.fori_loop(0, 5, lambda _, r: step(r, x), r))
+    donated = catena.jit(step, donate_argnums=0)
+    r, expected = catena.numpy.ones((20, 40)), np.ones((20, 40), np.float32)
+    for _ in range(5):
+        r, expected = donated(r, x), np.clip(x @ w + expected, -9, 9)
+    np.testing.assert_array_equal(r, expected)
+    np.testing.assert_array_equal(looped(np.ones((20, 40), np.float32), x), expected)
+
+
 def test_short_rows_are_folded_by_a_kernel_of_their_own():
     """As many of them at once as a vector has lanes; few rows, and longer ones, follow the product."""
     jnp = catena.numpy

@@ -31,6 +31,28 @@ def test_cumlogsumexp_of_one_element():
     agrees(lambda x: lax.cumlogsumexp(x, 1), jnp.asarray([[1.0], [-2.0]]))
 
 
+@pytest.mark.parametrize("shape, axis", [((100, 2), 1), ((2, 100), 0), ((37, 5), 1), ((4, 50, 3), 2), ((3, 40), 1)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_functions_of_many_rows_at_once(shape, axis, reverse):
+    """In lanes: each row has the bits that it has alone."""
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    got = np.asarray(jax.jit(lambda x: lax.cumlogsumexp(x, axis, reverse=reverse))(x))
+    alone = jax.jit(lambda row: lax.cumlogsumexp(row, reverse=reverse))
+    np.testing.assert_array_equal(got, np.apply_along_axis(lambda row: np.asarray(alone(row)), axis, x))
+    ends = np.flip(x, axis) if reverse else x
+    expected = np.logaddexp.accumulate(ends.astype("float64"), axis)
+    np.testing.assert_allclose(got, np.flip(expected, axis) if reverse else expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_gradients_along_a_few_elements(n):
+    """Of a product of few numbers: those of the others. Lanes lie along the rows, of which there are many."""
+    x = np.random.default_rng(n).uniform(1, 2, (83, n)).astype("float32")
+    got = jax.jit(jax.grad(lambda x: jnp.sum(jnp.prod(x, 1))))(x)
+    others = [np.delete(x.astype("float64"), k, 1).prod(1) for k in range(n)]
+    np.testing.assert_allclose(got, np.stack(others, 1), rtol=1e-6)
+
+
 def test_complex_sums_over_nothing():
     ones = jnp.ones((50, 50), np.complex64) * (1 + 1j)
     for f in (lambda z: z @ z.T, lambda z: jnp.sum(z, 1), lambda z: jnp.prod(z, 1)):

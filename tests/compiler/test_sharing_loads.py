@@ -62,3 +62,27 @@ def test_a_row_is_summed_as_it_is_alone():
     together = np.asarray(jax.jit(jnp.matmul)(m, v))
     alone = [np.asarray(jax.jit(jnp.matmul)(m[k : k + 1], v))[0] for k in range(19)]
     np.testing.assert_array_equal(together, alone)
+
+
+def column_sums(rows: int, columns: int) -> Nest:
+    """Sums of columns that lie side by side."""
+    at = (0, ((0, columns), (1, 1)), ())
+    load = Stmt("load", "float32", (), (0, "float32", at))
+    fold = Fold("sum", (0,), ("float32",), ((1, "float32", (0, ((1, 1),), ())),))
+    return Nest([rows, columns], frozenset([0]), [load], [0b11], folds=[fold])
+
+
+@pytest.mark.parametrize("rows, columns, along", [(300, 3, 0), (40, 5, 0), (300, 8, 1), (10, 3, 1), (100_000, 3, 1)])
+def test_lanes_along_what_is_folded_where_columns_are_few(rows, columns, along):
+    """Few columns leave most of a vector empty; but many rows are not read once for each of them."""
+    nest = loops.schedule(column_sums(rows, columns), X86_64_V4)
+    assert nest.vector == along
+
+
+@pytest.mark.parametrize("columns", range(2, 6))
+@pytest.mark.parametrize("rows", [15, 17, 33, 300])
+def test_sums_of_few_columns(rows, columns):
+    x, y = integers(7, rows, columns).astype("float32"), integers(5, rows).astype("float32")
+    np.testing.assert_array_equal(jax.jit(lambda x: jnp.sum(x, 1))(x), x.sum(1))
+    np.testing.assert_array_equal(jax.jit(lambda x: jnp.max(x, 1))(x), x.max(1))
+    np.testing.assert_array_equal(jax.jit(lambda y, x: y @ x)(y, x[0]), y @ x[0])

@@ -396,7 +396,7 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
     """The dimension whose lanes make most accesses contiguous; None for a scalar nest."""
     general = any(f.kind == "general" for f in nest.folds)
     if any(f.running for f in nest.folds):
-        candidates = [] if general else kept[-1:]
+        candidates = kept[-1:]
     elif general:
         candidates = kept  # what a function of its own folds is taken in order
     elif nest.sequential:
@@ -404,7 +404,8 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
     elif nest.run is not None:
         candidates = [d for d in kept[-1:] if not nest.hangs_on(d)]
     elif nest.stores and not nest.folds:
-        candidates = kept[-1:] + inner[-1:]
+        few = bool(kept) and nest.extents[kept[-1]] <= most_stride(width * _widest(nest)) and not nest.rows
+        candidates = kept[-2 if few else -1 :] + inner[-1:]
     else:
         candidates = kept + inner[-1:]
     best, best_score, shuffled = None, -1, most_stride(width * _widest(nest))
@@ -422,7 +423,24 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
             score += -1.0 if places and nest.extents[d] <= 2 * width else 0.5
         if score > best_score:
             best, best_score = d, score
-    return best
+    fills = best in kept and any(d in candidates and _fills(nest, best, d, width) for d in inner[-1:])
+    return inner[-1] if fills else best
+
+
+NARROW = 3  # times a dimension fits into a vector, from which on one that is folded away does better
+READ_AGAIN = 1 << 12  # iterations at most, since what they read is read for each element of the narrow dimension
+
+
+def _fills(nest: Nest, narrow: int, d: int, width: int) -> bool:
+    """Whether lanes along dimension `d`, which is folded away, fill vectors that those along a `narrow` one do not, and
+    find what they read without a gather.
+    """
+    if NARROW * nest.extents[narrow] > width or not width < nest.extents[d] <= READ_AGAIN or nest.rows:
+        return False
+    if any(f.kind.startswith("arg") for f in nest.folds):
+        return False
+    shuffled = most_stride(width * _widest(nest))
+    return all(_fit(s.attr[2], d, nest, shuffled) > 0 for s in nest.stmts if s.op in LOADS)
 
 
 def most_stride(vector_bytes: int) -> int:

@@ -101,9 +101,9 @@ def _stream(nest: Nest) -> None:
     nest.stores = [s._replace(past_caches=True) for s in nest.stores]
 
 
-def schedule(p: Planner, nest: Nest) -> None:
+def schedule(p: Planner, nest: Nest, in_place: bool = False) -> None:
     """Orders the loops of a nest, and counts what it costs."""
-    loops.schedule(nest, p.machine)
+    loops.schedule(nest, p.machine, in_place)
     _count(p, nest)
 
 

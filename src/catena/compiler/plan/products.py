@@ -19,6 +19,7 @@ import numpy as np
 from catena.compiler.graph.forms import NOTHING, Convolve, Slice, Transpose
 from catena.compiler.graph.graph import Value
 from catena.compiler.graph.types import NAMES, TYPES
+from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.plan import contraction, stitch
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.plan.fuse import Step
@@ -36,13 +37,40 @@ FEWEST_BESIDE_VECTOR = 64  # likewise where one operand is a vector, and the oth
 
 
 def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
-    p.define(frame, v)
+    _define(p, frame, frame.fused.steps[i])
     if has_tiles(v):
         _tiled(p, frame, frame.fused.steps[i])
     elif KIND[v.dtype] == "c" and v.size and _is_large(v):
         _by_blas(p, frame, v)
     else:
         launch(p, frame, frame.nests.dot(v))
+
+
+def _define(p: Planner, frame: Frame, step: Step) -> None:
+    """Memory for a product: where its epilogue puts what it makes of each element, if that can be so."""
+    heir = _heir(frame, step, p.machine.vector_bytes) if step.epilogue is not None else None
+    if heir is None:
+        p.define(frame, step.node)
+    else:
+        frame.blocks[step.node.number] = p.define(frame, frame.fused.region.values[heir])
+
+
+def _heir(frame: Frame, step: Step, vector_bytes: int) -> int | None:
+    """The value that the epilogue makes of each element of the product, in the same place, where nobody else reads the
+    product. In memory of its own, that would go through the caches as well. Rows are whole vectors: a rest could not
+    overlap the one before.
+    """
+    product, nest = step.node, step.epilogue
+    if product.shape[-1] * product.dtype.itemsize % vector_bytes:
+        return None
+    if product.number in frame.targets or product.number in frame.last_use or nest.folds or nest.sequential:
+        return None
+    read = {frame.blocks[r] for r in step.reads if r in frame.blocks}
+    places = {s.attr[1:] for s in nest.stmts if s.op in LOADS and s.attr[0] == product.number}
+    for s in nest.stores:
+        if s.mask < 0 and places == {(s.dtype, s.offset)} and frame.targets.get(s.buffer) not in read:
+            return s.buffer
+    return None
 
 
 def _is_large(v: Value) -> bool:
@@ -113,7 +141,7 @@ def convolve(p: Planner, frame: Frame, i: int, v: Value) -> None:
     """A convolution, N *S O: rows are places, terms are the taps of the window and the channels of a group. Windows are
     read where they lie.
     """
-    p.define(frame, v)
+    _define(p, frame, frame.fused.steps[i])
     if not v.size:
         return
     lhs, rhs = v.args
@@ -171,6 +199,8 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left
         p.free_here(frame, (lines,))
     if step.epilogue is not None and after is None:
         launch(p, frame, step.epilogue, in_place)
+    if c in [frame.blocks[n] for n in step.writes if n != v.number]:
+        del frame.blocks[v.number]  # the memory is another value's now
 
 
 def _check_bounds(form: Contraction, a: Value, b: Value, v: Value, columns) -> None:
@@ -198,15 +228,15 @@ def _epilogue(p: Planner, frame: Frame, step: Step, plan: contraction.Plan):
     nest, values = step.epilogue, frame.fused.region.values
     if nest is None:
         return None, False
-    written = [p.define(frame, values[n]) for n in step.writes if n != step.node.number]
-    reads = {frame.blocks[r] for r in step.reads if r in frame.blocks}
+    written = [frame.blocks.get(n) or p.define(frame, values[n]) for n in step.writes if n != step.node.number]
+    reads = {frame.blocks[r] for r in (*step.reads, step.node.number) if r in frame.blocks}
     in_place = any(b in reads for b in written)
     stitch.merge_rows(RowGroup([nest], len(row_shape(step.node)), 0, {}, 0, []))
     in_tasks = contraction.has_rows_in_order(plan) and contraction.has_rows_enough(plan, p.machine, p.depth > 0)
     if len(nest.rows) != 1 or not in_tasks:
         nest.rows = ()
         return None, in_place
-    schedule(p, nest)
+    schedule(p, nest, in_place)
     return nest, in_place
 
 
