@@ -152,3 +152,25 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
     assert threads.count() >= 1
     for a, b in zip(shared, alone, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("columns", [17, 32, 1000])
+def test_lanes_lie_along_rows_that_are_folded_with_numbers_of_their_own(columns):
+    """How many arrays have one number for each row does not matter: they are read once for each."""
+    import catena as jax
+    from catena import numpy as jnp
+    from catena.compiler.machine import X86_64_V4
+    from catena.compiler.native import compile as compiler
+
+    def scaled(x, *numbers):
+        for n in numbers:
+            x = (x - n[:, None]) * n[:, None]
+        return jnp.sum(x, axis=1), jnp.max(jnp.abs(x), axis=1)
+
+    x = RNG.normal(size=(3000, columns)).astype(np.float32)
+    for count in (0, 1, 2, 5):
+        numbers = [x[:, k] + 1 for k in range(count)]
+        assert "gather" not in compiler.text_of(jax.make_jaxpr(scaled)(x, *numbers), machine=X86_64_V4)
+        wide = scaled(jnp.asarray(x), *map(jnp.asarray, numbers))
+        for ours, eager in zip(jax.jit(scaled)(x, *numbers), wide, strict=True):
+            np.testing.assert_allclose(ours, eager, rtol=1e-4, atol=1e-4)

@@ -409,7 +409,9 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
     else:
         candidates = kept + inner[-1:]
     best, best_score, shuffled = None, -1, most_stride(width * _widest(nest))
-    offsets = [(s.attr[2], 1) for s in nest.stmts if s.op in LOADS] + [(s.offset, 2) for s in nest.stores]
+    folded = _folded(nest, inner, width)
+    loads = [(s.attr[2], mask) for s, mask in zip(nest.stmts, nest.depends) if s.op in LOADS]
+    offsets = [(a, 1) for a, mask in loads if not folded or mask & folded] + [(s.offset, 2) for s in nest.stores]
     written = 2 if any(f.running for f in nest.folds) else 2 / max(len(nest.folds), 1)  # after the loops, not in them
     offsets += [(d[2], written) for f in nest.folds for d in f.dests]
     for d in candidates:
@@ -441,6 +443,13 @@ def _fills(nest: Nest, narrow: int, d: int, width: int) -> bool:
         return False
     shuffled = most_stride(width * _widest(nest))
     return all(_fit(s.attr[2], d, nest, shuffled) > 0 for s in nest.stmts if s.op in LOADS)
+
+
+def _folded(nest: Nest, inner: list[int], width: int) -> int:
+    """The loops that fold rows away, as a mask, where rows are long: how something is read once for each of them does
+    not matter then.
+    """
+    return sum(1 << d for d in inner) if math.prod(nest.extents[d] for d in inner) >= width else 0
 
 
 def most_stride(vector_bytes: int) -> int:
