@@ -32,6 +32,16 @@ def places(body, d: int, i, stop, outside, copies) -> None:
         body.iv[d] = now
 
 
+def in_run(body, d: int, i, copies) -> list:
+    """The copies of the body at iteration `i` of a run along dimension `d`, told where rows of later ones begin: they
+    may be those of the next run.
+    """
+    inner = [c.child() for c in copies]
+    for outside, c in zip(copies, inner):
+        places(body, d, i, body.nest.extents[d], outside, [c])
+    return inner
+
+
 def _computed(nest: Nest, d: int, offset: Affine) -> list[int]:
     """The statements that an offset is computed of, and that change with dimension `d`, in order."""
     found: set[int] = set()

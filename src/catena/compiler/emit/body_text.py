@@ -291,7 +291,8 @@ class BodyWriter:
             return _masked_scalar(self, s.attr[0], t, pointer, width, mask)
         self.check("load", s.attr[0], pointer, t, width, stride, _there(self.e, mask, c, width))
         if (later := c.env.get((LATER, key))) is not None:
-            streams.fetch(self.e, self.e.element(later, t.memory, self.e.size(c.base)))
+            lanes = self.e.size(c.base) if self.nest.run is None else 0  # where the lanes are around the run
+            streams.fetch(self.e, self.e.element(later, t.memory, lanes))
         elif s.ahead and not offset[2]:
             streams.fetch(self.e, self.e.element(pointer, t.memory, self.e.size(s.ahead)), soon=not self.nest.rows)
         if mask is not None and width > 1:

@@ -221,7 +221,9 @@ class Accumulators:
                 x = ops.convert(self.e, x, t, target, width)
             if target.narrow:
                 x = ops.round_to(self.e, x, target, width)
-            self.body.write_access(("fold", self.index, j), dtype, offset, x, copy, width=width)
+            self.body.write_access(
+                ("fold", self.index, j), dtype, offset, x, copy, past_caches=self.fold.past_caches, width=width
+            )
 
     def _across_lanes(self, row: list[str]) -> list[str]:
         width, kind, t = self.width, self.fold.kind, self.types[0]

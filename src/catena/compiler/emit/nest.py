@@ -152,12 +152,12 @@ class NestWriter:
 
     def _run(self, level: int, d: int, copies: list[Copy]) -> None:
         """A loop over a run, which may be empty."""
-        start, stop = (self.body.use(s, copies[0], 1) for s in self.nest.run[1:])
+        start, stop = (self.body.use(s, copies[0], 1) for s in self.nest.run.ends)
         more, done = self.e.label(), self.e.label()
         self.e.branch(self.e.op(f"icmp slt i64 {start}, {stop}"), more, done)
         self.e.start(more)
         with self._loop(level, start, stop, 1) as i:
-            self._enter(level, d, i, [c.child() for c in copies])
+            self._enter(level, d, i, ahead.in_run(self.body, d, i, copies))
         self.e.jump(done)
         self.e.start(done)
 

@@ -100,6 +100,10 @@ class Scatter(NamedTuple):
     body: Region | None = None  # that combines them, where the kind is general
 
 
+class Runs(NamedTuple):
+    in_order: bool  # whether the rows of a run are added one by one, and not in blocks
+
+
 class Reduce(NamedTuple):
     kind: str
     axes: Numbers
@@ -260,7 +264,7 @@ FORMS: dict[str, Form] = {
         in_memory="first", title="update of a part, in place where the old array is not needed any more"
     ),
     "scatter": STORED._replace(params=Scatter, in_memory="first", rereads=True, title="scatter"),
-    "runs": STORED._replace(title="sums of runs of rows"),
+    "runs": STORED._replace(params=Runs, title="sums of runs of rows"),
     "dot": STORED._replace(params=Dot, in_memory="bare", rereads=True),
     "convolve": STORED._replace(params=Convolve, in_memory="bare", rereads=True),
     "reduce_general": Form(ReduceGeneral, several=True, title="reduction with a function of its own"),

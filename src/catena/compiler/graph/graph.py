@@ -67,6 +67,7 @@ from catena.compiler.graph.forms import (
     Reduce,
     ReduceGeneral,
     Reverse,
+    Runs,
     Scan,
     Slice,
     Transpose,
@@ -433,9 +434,9 @@ class Builder:
         body = region_of(update_jaxpr) if kind == "general" else None
         return indexing.scatter(self, kind, operand, indices, updates, dimension_numbers, mode, body)
 
-    def runs(self, x: Value, ends: Value) -> Value:
-        """Rows, of which number r is the sum of those of `x` from ends[r] to ends[r + 1]."""
-        return self.value("runs", (ends.shape[0] - 1, *x.shape[1:]), x.dtype, [x, ends])
+    def runs(self, x: Value, ends: Value, in_order: bool = False) -> Value:
+        """Rows, of which number r is the sum of those of `x` from ends[r] to ends[r + 1]; `in_order`: one by one."""
+        return self.value("runs", (ends.shape[0] - 1, *x.shape[1:]), x.dtype, [x, ends], Runs(in_order))
 
     def dynamic_slice(self, x: Value, start_scalars: Sequence[Value], sizes) -> Value:
         starts = [self.convert(s, np.int64) for s in start_scalars]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from catena.compiler.graph import ordering
 from catena.compiler.graph.forms import Indices, Scatter
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
@@ -78,6 +79,8 @@ def scatter(b, kind: str, operand, indices, updates, numbers, mode: str, update_
     params = Scatter(kind, places, update_body)
     if _pays_in_parts(operand, updates, params):
         return _scatter_in_parts(b, operand, indices, updates, params)
+    if _are_rows(operand, updates, params):
+        return _sums_of_rows(b, operand, indices, updates, params)
     if _are_points(operand, updates, params):
         return _scatter_points(b, operand, indices, updates, params)
     return _scatter(b, operand, indices, updates, params)
@@ -184,6 +187,52 @@ def _one_axis_more(p: Scatter) -> Scatter:
             slice_sizes=(1, *at.slice_sizes),
         )
     )
+
+
+# ---- rows that are added to zeros: sorted by their places, those of one place lie one behind the other --------------
+
+ROWS = 1 << 10  # updates
+LEAST_ROW = 1 << 9  # bytes
+BEYOND = 1 << 21  # bytes of all updates, from which on they and what they go to lie further away than near caches
+
+
+def _are_rows(operand, updates, p: Scatter) -> bool:
+    """Whether many long rows are added to rows of zeros."""
+    at, whole = p.indices, operand.shape[1:]
+    rows = p.kind == "add" and at.start_index_map == (0,) and at.slice_sizes == (1, *whole) and not at.batching
+    behind = at.offset_dims == tuple(range(updates.ndim - len(whole), updates.ndim))
+    exact = KIND[operand.dtype] in "fiu" and operand.dtype.itemsize >= 4  # others are rounded after each addition
+    size = math.prod(whole)
+    many = updates.nbytes >= BEYOND and updates.size >= ROWS * size and size * operand.dtype.itemsize >= LEAST_ROW
+    return rows and behind and exact and many and _is_zero(operand) and 0 < operand.size < 1 << 31
+
+
+def _is_zero(x) -> bool:
+    """Whether a value is known to be zeros without a sign."""
+    return x.form == "broadcast" and x.args[0].form == "constant" and not any(x.args[0].params.array.tobytes())
+
+
+def _sums_of_rows(b, operand, indices, updates, p: Scatter):
+    """Each row of the result, as the sum of the updates that go there, in their order: it is written once, and threads
+    share the rows. Updates that go nowhere are sorted behind all others.
+    """
+    n, whole = operand.shape[0], operand.shape[1:]
+    updates = b.reshape(updates, (updates.size // math.prod(whole), *whole))
+    place, inside = _within(b, b.reshape(indices, updates.shape[:1]), n - 1, p.indices.mode)
+    place = b.map("select", inside, b.convert(place, np.int32), b.constant(np.int32(n)))
+    order = ordering.argsort(b, [b.convert(place, np.uint32)])
+    behind = tuple(range(1, updates.ndim))
+    rows = Indices(behind, behind, (0,), (), (0,), (1, *whole), "promise")
+    ordered = b.value("gather", updates.shape, updates.dtype, [updates, b.reshape(order, (*order.shape, 1))], rows)
+    return b.runs(ordered, b.cumulative("sum", _counts(b, place, n), 0), in_order=True)
+
+
+def _counts(b, place, n: int):
+    """How many numbers are one less than each of 0 to `n`."""
+    behind = b.reshape(b.map("add", place, b.constant(np.int32(1))), (*place.shape, 1))
+    points = Indices((), (), (0,), (), (0,), (1,), "fill")
+    ones = b.full(place.shape, np.int32(1))
+    return _scatter(b, b.full((n + 1,), np.int32(0)), behind, ones, Scatter("add", points))
 
 
 # ---- one window, at a place that is known --------------------------------------------------------------------

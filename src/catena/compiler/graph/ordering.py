@@ -37,7 +37,7 @@ def sort(b, xs, dimension: int, num_keys: int) -> list:
         ordered = b.value("map", x.shape, x.dtype, [keys], Map("sort_unkey"))
         return [b.transpose(b.convert(ordered, rows[0].dtype), back)]
     keys = [k for x in rows[:num_keys] for k in _keys(b, x)]
-    order = _argsort(b, keys)
+    order = argsort(b, keys)
     return [b.transpose(take_last(b, x, order), back) for x in rows]
 
 
@@ -64,7 +64,8 @@ def sort_key(b, x, merge_zeros: bool = False):
     return b.value("map", x.shape, key_dtype(x.dtype), [x], Map("sort_key", bool(merge_zeros)))
 
 
-def _argsort(b, keys: list):
+def argsort(b, keys: list):
+    """The places of the elements in the order of their keys, the first of which counts most; equal ones as they are."""
     shape = keys[0].shape
     if shape[-1] >= 2**31:
         raise CompileError(f"sort: rows of {shape[-1]} elements are longer than 2**31 - 1")

@@ -74,7 +74,7 @@ def _run_of_each(nest: Nest, places: dict[int, Place], whole: Ranges) -> None:
         outer = kept | {d: (k, k + 1) for d, k in zip(hangs, at)}
         folds = [_kind(f)(nest, f, places) for f in nest.folds]
         last = _Block(nest, places, outer | {nest.run.dim: (0, 1)}, folds)
-        start, stop = (int(last.value(s).item()) for s in nest.run[1:])
+        start, stop = (int(last.value(s).item()) for s in nest.run.ends)
         if start < stop:
             block = _Block(nest, places, outer | {nest.run.dim: (start, stop)}, folds)
             block.evaluate()
@@ -269,14 +269,26 @@ class _Fold:
         return found
 
     def wide(self, t: Type) -> np.dtype:
-        """Sums of floats are computed in double precision, which shows how good those of programs are."""
-        is_sum = t.kind == "f" and self.fold.kind in ("sum", "dot")
+        """Sums of floats whose order is ours to choose are computed in double precision, which shows how good those of
+        programs are.
+        """
+        is_sum = t.kind == "f" and self.fold.kind in ("sum", "dot") and not self.in_order
         return np.dtype(np.float64) if is_sum else register(t)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether what a run holds is added up one by one."""
+        return self.fold.run is not None and self.fold.run.in_order
 
     def taken(self, xs: list[np.ndarray]) -> list[np.ndarray]:
         """A block's values folded along the reduced dimensions, which stay as ones of one element."""
         t, axes = self.types[0], tuple(self.nest.reduced)
         kind, xs = self.fold.kind, [x.astype(self.wide(self.types[0])) for x in xs]
+        if self.in_order:
+            (axis,) = axes
+            return [
+                np.add.accumulate(xs[0], axis=axis).take([-1], axis=axis) + xs[0].dtype.type(0)
+            ]  # sums begin with 0
         if kind in ("sum", "dot"):
             total = np.logical_or if t.kind == "b" else np.add
             return [total.reduce(math.prod(xs), axis=axes, keepdims=True, dtype=xs[0].dtype)]

@@ -93,7 +93,7 @@ def results(nest) -> Iterator[int]:
     for s in nest.stores:
         yield from (s.stmt, *([s.mask] if s.mask >= 0 else []), *(t for t, _ in s.offset[2]))
     for f in nest.folds:
-        yield from (*f.stmts, *f.inits, *(f.run[1:] if f.run is not None else ()))
+        yield from (*f.stmts, *f.inits, *(f.run.ends if f.run is not None else ()))
         yield from (t for _, _, offset in f.dests for t, _ in offset[2])
 
 

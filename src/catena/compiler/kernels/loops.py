@@ -47,6 +47,12 @@ class Run(NamedTuple):
     dim: int
     start: int
     stop: int
+    in_order: bool  # whether what it holds is added up one by one
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The statements where it begins and ends."""
+        return self.start, self.stop
 
 
 class Fold(NamedTuple):
@@ -60,6 +66,7 @@ class Fold(NamedTuple):
     inits: tuple = ()  # statements, for general folds
     partial: bool = False  # stores its accumulators as they are (see `plan.partial`)
     run: Run | None = None  # of the one reduced dimension
+    past_caches: bool = False
 
 
 class Together(NamedTuple):

@@ -32,7 +32,7 @@ def _live(nest: Nest) -> set[int]:
     pending = [s for store in nest.stores for s in (store.stmt, store.mask, *_terms(store.offset)) if s >= 0]
     for f in nest.folds:
         pending += [*f.stmts, *f.inits, *(t for *_, offset in f.dests for t in _terms(offset))]
-        pending += [f.run.start, f.run.stop] if f.run is not None else []
+        pending += f.run.ends if f.run is not None else []
     pending += [i for i, s in enumerate(nest.stmts) if s.op == "check"]
     found: set[int] = set()
     while pending:

@@ -53,10 +53,12 @@ def _is_along(nest: Nest, offset: affine.Affine) -> bool:
 
 def named_rows(memory: Memory, values: list[Value], nest: Nest) -> None:
     """Has a scheduled nest that reads rows at computed places of a large array fetch those of later iterations."""
-    if nest.together is not None or nest.is_checked or nest.run is not None or len(nest.order) < 2:
+    if nest.together is not None or nest.is_checked or len(nest.order) < 2:
         return
-    d = nest.order[-2]
-    if nest.order[-1] != nest.vector or d in nest.reduced or any(s.op == "accumulator" for s in nest.stmts):
+    d, inner = nest.order[-2:] if nest.run is None else (nest.run.dim, nest.order[-2])
+    if inner != nest.vector or any(s.op == "accumulator" for s in nest.stmts):
+        return
+    if nest.run is None and d in nest.reduced or nest.order[-1] not in (nest.vector, d):
         return
     for i, s in enumerate(nest.stmts):
         if s.op not in LOADS or not s.attr[2][2] or not _is_along(nest, s.attr[2]):
@@ -64,8 +66,9 @@ def named_rows(memory: Memory, values: list[Value], nest: Nest) -> None:
         buffer, dtype, offset = s.attr
         size = nest.extents[nest.vector] * TYPES[dtype].bytes
         large = _is_large(memory, values[buffer]) and size >= LEAST_ROW * memory.line
+        read = size if nest.run is None else nest.step(nest.vector) * TYPES[dtype].bytes  # by an iteration
         if large and all(_is_named(nest, t, d) for t, _ in offset[2]):
-            nest.stmts[i] = s._replace(ahead=max(ON_THE_WAY // size, 1))
+            nest.stmts[i] = s._replace(ahead=max(ON_THE_WAY // read, 1))
 
 
 def next_lines(memory: Memory, values: list[Value], nest: Nest) -> None:

@@ -49,4 +49,6 @@ def plan(nest: Nest, kept: int) -> Cascade | None:
 
 def is_cascaded(fold) -> bool:
     """Whether a fold is a sum of floats whose order is ours to choose."""
-    return fold.kind in ("sum", "dot") and not fold.running and TYPES[fold.types[0]].kind == "f"
+    if fold.running or fold.run is not None and fold.run.in_order:
+        return False
+    return fold.kind in ("sum", "dot") and TYPES[fold.types[0]].kind == "f"

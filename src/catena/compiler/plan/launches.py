@@ -76,9 +76,20 @@ def _streams(machine: Machine, nest: Nest, part_of: int = 0) -> bool:
         return False
     lines = [s for s in nest.stores if s.mask < 0 and affine.coefficient(s.offset, nest.vector) == 1]
     written = sum(TYPES[s.dtype].bytes for s in lines) * math.prod(nest.extents)
+    if nest.run is not None:
+        return _streams_sums(machine, nest)
     if nest.reduced or len(lines) < len(nest.stores) or max(written, part_of) < machine.memory.streamed:
         return False
     return nest.tile is not None or all(_begins_lines(machine, nest, s) or _cuts_lines(machine, nest, s) for s in lines)
+
+
+def _streams_sums(machine: Machine, nest: Nest) -> bool:
+    """Likewise for a nest that adds up runs of rows, and stores the sums."""
+    assert nest.vector is not None
+    sums = [Store(b, dtype, offset, 0) for f in nest.folds for b, dtype, offset in f.dests]
+    kept = math.prod(n for d, n in enumerate(nest.extents) if d not in nest.reduced)
+    large = sum(TYPES[s.dtype].bytes for s in sums) * kept >= machine.memory.streamed
+    return not nest.stores and large and all(_begins_lines(machine, nest, s) for s in sums)
 
 
 def _begins_lines(machine: Machine, nest: Nest, s: Store) -> bool:
@@ -99,6 +110,7 @@ def _cuts_lines(machine: Machine, nest: Nest, s: Store) -> bool:
 
 def _stream(nest: Nest) -> None:
     nest.stores = [s._replace(past_caches=True) for s in nest.stores]
+    nest.folds = [f._replace(past_caches=True) for f in nest.folds]
 
 
 def schedule(p: Planner, nest: Nest, in_place: bool = False) -> None:

@@ -145,7 +145,7 @@ class NestBuilder:
         new = body.read(x, (k, *window))
         start, stop = (_between(body, body.read(ends, (affine.shift(row, j),)), x.shape[0]) for j in (0, 1))
         dest = (v.number, NAMES[v.dtype], body.offset(v.shape, (row, *window)))
-        fold = Fold("sum", (new,), (NAMES[v.dtype],), (dest,), run=Run(v.ndim, start, stop))
+        fold = Fold("sum", (new,), (NAMES[v.dtype],), (dest,), run=Run(v.ndim, start, stop, v.params.in_order))
         return loops.from_body(body, (v.ndim,), [], [fold])
 
     def _combine(self, body: Body, v: Value, at: tuple, new, mask: int) -> list[Store]:
