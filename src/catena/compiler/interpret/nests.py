@@ -269,9 +269,7 @@ class _Fold:
         return found
 
     def wide(self, t: Type) -> np.dtype:
-        """Sums of floats whose order is ours to choose are computed in double precision, which shows how good those of
-        programs are.
-        """
+        """Sums of floats are computed in double precision, if in any order: it shows how good those of programs are."""
         is_sum = t.kind == "f" and self.fold.kind in ("sum", "dot") and not self.in_order
         return np.dtype(np.float64) if is_sum else register(t)
 

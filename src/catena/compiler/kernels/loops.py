@@ -453,9 +453,7 @@ def _fills(nest: Nest, narrow: int, d: int, width: int) -> bool:
 
 
 def _folded(nest: Nest, inner: list[int], width: int) -> int:
-    """The loops that fold rows away, as a mask, where rows are long: how something is read once for each of them does
-    not matter then.
-    """
+    """The loops that fold rows, as a mask, where these are long: how something is read once for each matters not."""
     return sum(1 << d for d in inner) if math.prod(nest.extents[d] for d in inner) >= width else 0
 
 

@@ -16,7 +16,7 @@ from catena.compiler.machine import Memory
 from catena.compiler.plan import sharing, stitch
 
 LEAST_ROW = 4  # lines of a row at a computed place that is fetched: fewer are on their way early anyhow
-ON_THE_WAY = 1 << 11  # bytes of such rows that are fetched at a time
+ON_THE_WAY = 1 << 13  # bytes of such rows that are fetched at a time
 WAITS = 6  # half units of work that a store past the caches takes
 BEYOND = 8  # second caches that they lie in
 BEFORE = 1 << 10  # bytes of lines that loops which write past the caches fetch before they read them
