@@ -325,7 +325,7 @@ class Builder:
 
     def reshape(self, x: Value, new_shape) -> Value:
         new_shape = tuple(int(n) for n in new_shape)
-        if x.form == "reshape":
+        while x.form == "reshape" or x.form == "broadcast" and _adds_ones(x):
             x = x.args[0]
         return x if new_shape == x.shape else self.value("reshape", new_shape, x.dtype, [x])
 
@@ -658,6 +658,11 @@ def _map_dtype(op: str, xs: Sequence[Value]) -> np.dtype:
     if xs[0].dtype.kind == "c" and op in ("abs", "real", "imag"):
         return np.dtype(np.float32 if xs[0].dtype == np.complex64 else np.float64)
     return xs[0].dtype
+
+
+def _adds_ones(x: Value) -> bool:
+    """Whether a broadcast does nothing but add dimensions of one element."""
+    return x.size == x.args[0].size and list(x.params.dims) == sorted(x.params.dims)
 
 
 def _without(shape: tuple, axes) -> tuple:

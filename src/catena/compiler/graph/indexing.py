@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from catena.compiler.graph import ordering
+from catena.compiler.graph import one_each, ordering
 from catena.compiler.graph.forms import Indices, Scatter
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
@@ -77,6 +77,8 @@ def scatter(b, kind: str, operand, indices, updates, numbers, mode: str, update_
         mode=_mode(mode),
     )
     params = Scatter(kind, places, update_body)
+    if (chosen := one_each.choice(b, operand, indices, updates, params)) is not None:
+        return chosen
     if _pays_in_parts(operand, updates, params):
         return _scatter_in_parts(b, operand, indices, updates, params)
     if _are_rows(operand, updates, params):

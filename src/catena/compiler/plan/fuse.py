@@ -26,6 +26,7 @@ MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
 CHEAP = 2
 CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: see `_is_beside`
 WIDE = 8  # elements in a row
+LONG_ROW = 128  # elements: what is computed once for each row of so many is nothing beside these
 MOSTLY_PADDING = 4  # times as many elements as are in it: of those that lanes gather for a pad, most are thrown away
 BORDER = 4  # a border is at most one part of so many of what a pad makes
 MAX_PARTS = 3  # of a concatenation that is read where its parts lie, and its readers
@@ -393,7 +394,12 @@ def _scalars_first(live: list[Value]) -> list[Value]:
 
 
 def _is_beside(user: Value, v: Value) -> bool:
-    """Whether it is the index of a gather; or rows that a scatter adds to others, which it reads once, in lanes."""
+    """Whether it is the index of a gather; or rows that a scatter adds to others, which it reads once, in lanes; or
+    spread over long rows.
+    """
+    if user.form == "broadcast":
+        last = max((d for d, n in zip(user.params.dims, v.shape) if n != 1), default=-1)
+        return math.prod(user.shape[last + 1 :]) >= LONG_ROW
     if user.form == "scatter":
         at = user.params.indices
         rows = user.args[2].ndim - 1 in at.offset_dims and user.args[2].shape[-1] >= WIDE

@@ -44,7 +44,7 @@ def group_rows(fused: Fused, nest_of, machine: Machine) -> None:
     for i, step in enumerate(steps):
         if i in taken:
             continue
-        members = _members(fused, i, taken, nest_of) if _may_lead(step, machine) else [i]
+        members = _members(fused, i, taken, nest_of, machine) if _may_lead(step, machine) else [i]
         if len(members) > 1:
             readers = readers or _readers(fused)
         grouped = _grouped(fused, members, nest_of, readers, machine) if len(members) > 1 else None
@@ -73,32 +73,52 @@ def _may_lead(step: Step, machine: Machine) -> bool:
     return size >= machine.memory.least_kernel and rows > 1 and size // rows >= machine.memory.least_row
 
 
-def _members(fused: Fused, lead: int, taken: set[int], nest_of) -> list[int]:
-    """The steps that can run with step `lead`, row by row."""
+def _members(fused: Fused, lead: int, taken: set[int], nest_of, machine: Machine) -> list[int]:
+    """The steps that can run with step `lead`, row by row, and whose rows all stay in cache together. Those that share
+    nothing with the ones before them are members where one after them needs what they make.
+    """
     first = fused.steps[lead].kernel
     rows = first.axes[0]
     shape, count = first.space[:rows], math.prod(first.space[:rows])
     members, written, read = [lead], set(fused.steps[lead].writes), set(fused.steps[lead].reads)
     skipped: set[int] = set()
+    apart: set[int] = set()  # members that share nothing with others
     for i in range(lead + 1, min(lead + AHEAD, len(fused.steps))):
         step = fused.steps[i]
         kernel = step.kernel
+        touched = {*written, *read, *step.writes, *step.reads}
         joins = (
             i not in taken
             and kernel is not None
             and kernel.space[:rows] == shape
             and all(a >= rows for a in kernel.axes)
             and not step.reads & skipped
-            and bool(step.reads & (written | read))
+            and sum(_row_bytes(fused, touched, count).values()) <= _most(machine)
             and reads_own_rows(nest_of(step), written, shape, _row_bytes(fused, written, count))
         )
-        if joins:
-            members.append(i)
-            written.update(step.writes)
-            read.update(step.reads)
-        else:
+        if not joins:
             skipped.update(step.writes)
-    return members
+            continue
+        members.append(i)
+        if not step.reads & (written | read):
+            apart.add(i)
+        written.update(step.writes)
+        read.update(step.reads)
+    return _without_idle(fused, members, apart)
+
+
+def _without_idle(fused: Fused, members: list[int], apart: set[int]) -> list[int]:
+    """Members without those that stand `apart` and that nobody after them reads."""
+    kept: list[int] = []
+    for i in reversed(members):
+        if i not in apart or any(fused.steps[j].reads & set(fused.steps[i].writes) for j in kept):
+            kept.append(i)
+    return kept[::-1]
+
+
+def _most(machine: Machine) -> int:
+    """Bytes of a row that stays in cache."""
+    return machine.memory.second_cache // 2
 
 
 def _row_bytes(fused: Fused, numbers, count: int) -> dict[int, int]:
@@ -148,7 +168,7 @@ def _grouped(fused: Fused, members: list[int], nest_of, readers: dict[int, set[i
     reads = set().union(*(s.reads for s in steps)) - set(writes)
     sizes = _row_bytes(fused, [*reads, *writes], count)
     row = sum(sizes.values())
-    if row > machine.memory.second_cache // 2:
+    if row > _most(machine):
         return None
     private = {n: sizes[n] for n in writes if readers.get(n, set()) <= set(members)}
     block = max(1, min(count, machine.memory.first_cache // 2 // max(row, 1)))
