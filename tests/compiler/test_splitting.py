@@ -62,3 +62,13 @@ def test_sums_beside():
     f = lambda x: jnp.sum(x.transpose(0, 2, 1, 3).reshape(2, 40, 96), 1)  # noqa: E731
     np.testing.assert_allclose(jax.jit(f)(x), x.transpose(0, 2, 1, 3).reshape(2, 40, 96).sum(1), rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(jax.jit(f)(x), f(jnp.asarray(x)))
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_few_heads_whose_lanes_run_elsewhere(count):
+    """Keys of a few heads, their features one below the other, as a product packs them: places are the lanes."""
+    x = rng.normal(size=(3, 48, count, 32)).astype(np.float32)
+    f = lambda x: jnp.einsum("nqhd,nkhd->nhqk", x, 2 * x)  # noqa: E731
+    nests = jax.jit(f).lower(x).compile().as_text("nests")
+    assert "squares" in nests and "div" not in nests
+    np.testing.assert_allclose(jax.jit(f)(x), np.einsum("nqhd,nkhd->nhqk", x, 2 * x), rtol=1e-5, atol=1e-4)

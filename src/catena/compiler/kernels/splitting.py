@@ -60,7 +60,20 @@ def _divided(nest: Nest, q: int) -> tuple[int, int] | None:
 
 def _may_cut(nest: Nest, d: int, n: int) -> bool:
     inside_rows = any(d <= row for row in nest.rows)
-    return d not in nest.reduced and not inside_rows and n >= LEAST and nest.extents[d] % n == 0
+    return d not in nest.reduced and not inside_rows and _leaves_lanes(nest, d, n) and nest.extents[d] % n == 0
+
+
+def _leaves_lanes(nest: Nest, d: int, n: int) -> bool:
+    """Whether the loop inside is long enough for lanes, or these run along other dimensions, since neither what is read
+    nor what is written lies side by side along this one.
+    """
+    return n >= LEAST or not any(abs(affine.coefficient(a, d)) == 1 for a in _places(nest))
+
+
+def _places(nest: Nest) -> list[Affine]:
+    """Where the nest reads and writes."""
+    read = [s.attr[2] for s in nest.stmts if s.op in LOADS]
+    return [*read, *(s.offset for s in nest.stores), *(o for f in nest.folds for _, _, o in f.dests)]
 
 
 def _cut(nest: Nest, q: int, d: int, n: int) -> None:
