@@ -16,7 +16,7 @@ LIMIT = 1 << 12  # bytes, in these tests
 
 def small(machine):
     """The machine, where so little is much already."""
-    return machine._replace(memory=machine.memory._replace(streamed=LIMIT))
+    return machine._replace(memory=machine.memory._replace(streamed=LIMIT, streamed_squares=LIMIT))
 
 
 @pytest.fixture
@@ -93,6 +93,15 @@ def test_squares_fetch_the_lines_that_they_write_in_part():
     assert of_writes.search(written) and "!nontemporal" in written and not of_writes.search(near)
     bytes_ = text(lambda x: x.T, jnp.ones((80, 80), jnp.int8))  # whose squares write a quarter of a line
     assert of_writes.search(bytes_) and "!nontemporal" not in bytes_
+
+
+def test_squares_of_whole_lines_go_past_the_caches_earlier():
+    def turned(size, dtype):
+        x = jax.ShapeDtypeStruct((size, size), dtype)
+        return compiler.text_of(jax.make_jaxpr(lambda x: x.T)(x), machine=X86_64_V4)
+
+    assert "!nontemporal" in turned(1450, "float32") and "!nontemporal" not in turned(1440, "float32")
+    assert "!nontemporal" not in turned(2100, "bfloat16")  # half a line is nothing that memory takes by itself
 
 
 def test_parts_of_what_is_large_go_past_the_caches():

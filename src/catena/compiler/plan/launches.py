@@ -78,7 +78,11 @@ def _streams(machine: Machine, nest: Nest, part_of: int = 0) -> bool:
     written = sum(TYPES[s.dtype].bytes for s in lines) * math.prod(nest.extents)
     if nest.run is not None:
         return _streams_sums(machine, nest)
-    if nest.reduced or len(lines) < len(nest.stores) or max(written, part_of) < machine.memory.streamed:
+    if nest.reduced or len(lines) < len(nest.stores):
+        return False
+    whole = nest.tile is not None and all(TYPES[s.dtype].bytes * nest.width >= machine.memory.line for s in lines)
+    least = machine.memory.streamed_squares if whole else machine.memory.streamed
+    if max(written, part_of) < least:
         return False
     return nest.tile is not None or all(_begins_lines(machine, nest, s) or _cuts_lines(machine, nest, s) for s in lines)
 
