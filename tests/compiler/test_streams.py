@@ -47,6 +47,14 @@ def test_what_is_large_goes_past_the_caches_and_is_waited_for():
     assert "nontemporal" not in compiler.text_of(jax.make_jaxpr(lambda x: x * 2)(x), machine=X86_64_V4)
 
 
+def test_how_much_is_more_than_stays_in_caches():
+    def tripled(mebibytes):
+        x = jax.ShapeDtypeStruct((mebibytes << 18,), "float32")
+        return compiler.text_of(jax.make_jaxpr(lambda x: x * 3)(x), machine=X86_64_V4)
+
+    assert "!nontemporal" in tripled(16) and "!nontemporal" not in tripled(15)
+
+
 def test_long_rows_that_meet_inside_of_lines_are_cut_at_lines():
     x = jnp.ones((10, 1003))
     scaled = lambda x: x * jnp.arange(10.0)[:, None]

@@ -18,7 +18,7 @@ class Memory(NamedTuple):
     line: int = 64  # bytes that are read and written together: two threads that write into one wait for each other
     page: int = 1 << 12  # bytes that have one address translated, and that processors read ahead in
     huge_pages: bool = True  # whether `madvise` takes 14 for the advice that a piece of memory may have huge pages
-    streamed: int = 1 << 25  # that a loop writes, from which on they go past the caches: they would not stay there
+    streamed: int = 1 << 24  # that a loop writes, from which on they go past the caches: they would not stay there
     streamed_squares: int = 1 << 23  # the same of a transposition, whose squares write lines that lie far apart
     copied: int = 1 << 17  # that a thread copies at a time, where there are twice as many
     least_kernel: int = 1 << 14  # elements of a kernel below which everything stays in cache anyhow
