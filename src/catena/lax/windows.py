@@ -91,6 +91,8 @@ def _separable(ufunc: np.ufunc, identity: Callable):
         out = dilated_operand(x, start, padding, base_dilation)
         for d, along in enumerate(zip(window_dimensions, window_strides, window_dilation, strict=True)):
             out = np.moveaxis(_reduce_along(ufunc, np.moveaxis(out, d, 0), *along), 0, d)
+        if ufunc is np.add and out.dtype.kind in "fc":
+            out = out + np.zeros((), out.dtype)  # programs add to a zero: no sum is -0
         return (as_floats(out, wide) if by_bits else out).astype(dtype, copy=False)
 
     return evaluate

@@ -1,17 +1,18 @@
-"""Convolutions: as contractions that read windows where they lie (see `contraction`); depthwise ones as
-reductions over windows; those of types that tiles do not have as products with patches (im2col).
+"""Convolutions: as contractions that read windows where they lie (see `contraction`); those of few channels as sums of
+shifted arrays (see `few_channels`); those of types that tiles do not have as products with patches (im2col).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
+from catena.compiler.graph import few_channels
 from catena.compiler.graph.forms import Convolve
 from catena.compiler.graph.types import TYPES
+from catena.compiler.graph.windows import Sizes
 from catena.core.dtypes import KIND
 
 
@@ -38,16 +39,14 @@ def conv(
         lhs, rhs = b.convert(lhs, wide), b.convert(rhs, wide)
     else:
         wide = out_dtype
-    depthwise = rhs.shape[rhs_spec[1]] == 1 and feature_groups == rhs.shape[rhs_spec[0]] > 1
     empty = 0 in lhs.shape or 0 in rhs.shape
-    if (
-        not (depthwise or empty)
-        and lhs.dtype == rhs.dtype == wide
-        and KIND[wide] in "fiu"
-        and not TYPES[wide.name].narrow
-    ):
-        window = _Window(tuple(window_strides), tuple(padding), tuple(lhs_dilation), tuple(rhs_dilation))
-        y = _direct(b, lhs, rhs, lhs_spec, rhs_spec, window, feature_groups, batch_groups)
+    layout = lhs.shape, rhs.shape, lhs_spec, rhs_spec, out_spec
+    few = not empty and few_channels.suits(*layout, feature_groups, batch_groups)
+    if few:
+        lhs, rhs = b.convert(lhs, wide), b.convert(rhs, wide)
+    if few or not empty and lhs.dtype == rhs.dtype == wide and KIND[wide] in "fiu" and not TYPES[wide.name].narrow:
+        sizes = Sizes(tuple(window_strides), tuple(padding), tuple(lhs_dilation), tuple(rhs_dilation))
+        y = _direct(b, lhs, rhs, lhs_spec, rhs_spec, sizes, feature_groups, batch_groups, few)
         return b.convert(_laid_out(b, y, out_spec), out_dtype)
     x, w = b.transpose(lhs, lhs_spec), b.transpose(rhs, rhs_spec)  # N C *S and O I *K
     if batch_groups > 1:
@@ -60,15 +59,6 @@ def conv(
 # ---- windows read where they lie ---------------------------------------------------------------------------
 
 
-class _Window(NamedTuple):
-    """Of each spatial dimension."""
-
-    strides: tuple[int, ...]
-    padding: tuple[tuple[int, int], ...]
-    lhs_dilation: tuple[int, ...]
-    rhs_dilation: tuple[int, ...]
-
-
 def _laid_out(b, y, out_spec):
     """N *S O in the layout that was asked for."""
     order = [0] * y.ndim
@@ -78,31 +68,35 @@ def _laid_out(b, y, out_spec):
     return b.transpose(y, order)
 
 
-def _direct(b, x, w, lhs_spec, rhs_spec, window: _Window, feature_groups: int, batch_groups: int):
+def _direct(b, x, w, lhs_spec, rhs_spec, sizes: Sizes, feature_groups: int, batch_groups: int, few: bool):
     """The convolution as N *S O."""
-    phased = [d for d, n in enumerate(window.lhs_dilation) if n > 1]
-    if phased and all(window.strides[d] == window.rhs_dilation[d] == 1 for d in phased):
-        return _by_phases(b, x, w, lhs_spec, rhs_spec, window, feature_groups, batch_groups)
+    phased = [d for d, n in enumerate(sizes.lhs_dilation) if n > 1]
+    if phased and all(sizes.strides[d] == sizes.rhs_dilation[d] == 1 for d in phased):
+        return _by_phases(b, x, w, lhs_spec, rhs_spec, sizes, feature_groups, batch_groups, few)
+    if few:
+        x, w = b.transpose(x, lhs_spec), b.transpose(w, rhs_spec)
+        y = few_channels.convolution(b, x, w, sizes, feature_groups, batch_groups)
+        return b.transpose(y, (0, *range(2, y.ndim), 1))
     config = [(0, 0, 0)] * x.ndim
-    for d, (low, high), dilation in zip(lhs_spec[2:], window.padding, window.lhs_dilation):
+    for d, (low, high), dilation in zip(lhs_spec[2:], sizes.padding, sizes.lhs_dilation):
         config[d] = (low, high, dilation - 1)
     x = b.pad(x, b.constant(np.zeros((), x.dtype)), config)
     space = [x.shape[d] for d in lhs_spec[2:]]
-    kernel = [(w.shape[d] - 1) * r + 1 for d, r in zip(rhs_spec[2:], window.rhs_dilation)]
-    out = [max(0, (n - k) // s + 1) if k <= n else 0 for n, k, s in zip(space, kernel, window.strides)]
+    kernel = [(w.shape[d] - 1) * r + 1 for d, r in zip(rhs_spec[2:], sizes.rhs_dilation)]
+    out = [max(0, (n - k) // s + 1) if k <= n else 0 for n, k, s in zip(space, kernel, sizes.strides)]
     shape = (x.shape[lhs_spec[0]] // batch_groups, *out, w.shape[rhs_spec[0]])
-    params = Convolve(lhs_spec, rhs_spec, window.strides, window.rhs_dilation, feature_groups, batch_groups)
+    params = Convolve(lhs_spec, rhs_spec, sizes.strides, sizes.rhs_dilation, feature_groups, batch_groups)
     return b.value("convolve", shape, x.dtype, [x, w], params)
 
 
-def _by_phases(b, x, w, lhs_spec, rhs_spec, window: _Window, feature_groups: int, batch_groups: int):
+def _by_phases(b, x, w, lhs_spec, rhs_spec, sizes: Sizes, feature_groups: int, batch_groups: int, few: bool):
     """A convolution of a dilated array: positions with one remainder by the dilation meet the same taps, so each
     remainder is a convolution of the array itself with these taps; no zeros are multiplied.
     """
-    rank, dilation = len(window.strides), window.lhs_dilation
+    rank, dilation = len(sizes.strides), sizes.lhs_dilation
     dilated = [(x.shape[d] - 1) * n + 1 for d, n in zip(lhs_spec[2:], dilation)]
-    reach = [(w.shape[d] - 1) * r + 1 for d, r in zip(rhs_spec[2:], window.rhs_dilation)]
-    out = [(n + lo + hi - k) // s + 1 for n, (lo, hi), k, s in zip(dilated, window.padding, reach, window.strides)]
+    reach = [(w.shape[d] - 1) * r + 1 for d, r in zip(rhs_spec[2:], sizes.rhs_dilation)]
+    out = [(n + lo + hi - k) // s + 1 for n, (lo, hi), k, s in zip(dilated, sizes.padding, reach, sizes.strides)]
     if min(out) <= 0:
         return b.full(
             (x.shape[lhs_spec[0]] // batch_groups, *(max(n, 0) for n in out), w.shape[rhs_spec[0]]),
@@ -113,7 +107,7 @@ def _by_phases(b, x, w, lhs_spec, rhs_spec, window: _Window, feature_groups: int
     for phases in itertools.product(*map(range, dilation)):
         taps, padding = w, []
         for i, (phase, d) in enumerate(zip(phases, dilation)):
-            low, high = window.padding[i]
+            low, high = sizes.padding[i]
             if d == 1:
                 padding.append((low, high))
                 continue
@@ -127,8 +121,8 @@ def _by_phases(b, x, w, lhs_spec, rhs_spec, window: _Window, feature_groups: int
                 b.full((x.shape[lhs_spec[0]] // batch_groups, *counts, w.shape[rhs_spec[0]]), np.zeros((), x.dtype))
             )
             continue
-        plain = window._replace(padding=tuple(padding), lhs_dilation=(1,) * rank)
-        parts.append(_direct(b, x, taps, lhs_spec, rhs_spec, plain, feature_groups, batch_groups))
+        plain = sizes._replace(padding=tuple(padding), lhs_dilation=(1,) * rank)
+        parts.append(_direct(b, x, taps, lhs_spec, rhs_spec, plain, feature_groups, batch_groups, few))
     return _interleaved(b, parts, dilation, out)
 
 
@@ -181,9 +175,6 @@ def _conv(b, x, w, strides, padding, lhs_dilation, rhs_dilation, groups: int, ou
         (1, 1, *rhs_dilation),
     )
     out = seen.shape[2 : 2 + k]
-    if i == 1 and o == c:
-        seen = b.reshape(seen, (n, c, *out, *kernel))
-        return _depthwise(b, seen, w, k, out_dtype, channels_last)
     patches = b.reshape(seen, (n, groups, c // groups, *out, *kernel))
     weights = b.reshape(w, (groups, o // groups, i, *kernel))
     outs, taps = range(3, 3 + k), range(3 + k, 3 + 2 * k)
@@ -202,16 +193,3 @@ def _conv(b, x, w, strides, padding, lhs_dilation, rhs_dilation, groups: int, ou
         y = b.reshape(product, (groups, o // groups, n, *out))
         y = b.transpose(y, (2, 0, 1, *range(3, 3 + k)))
     return b.reshape(y, (n, o, *out))
-
-
-def _depthwise(b, seen, w, k: int, out_dtype, channels_last: bool):
-    """Each channel with its own kernel: a reduction over the windows."""
-    narrow = KIND[np.dtype(out_dtype)] == "f" and np.dtype(out_dtype).itemsize < 4
-    wide = np.dtype(np.float32) if narrow else np.dtype(out_dtype)
-    order = (0, *range(2, 2 + k), 1) if channels_last else tuple(range(2 + k))
-    seen = b.convert(b.transpose(seen, (*order, *range(2 + k, 2 + 2 * k))), wide)
-    channel = order.index(1)
-    weights = b.convert(b.reshape(w, (w.shape[0], *w.shape[2:])), wide)
-    spread = b.broadcast_in_dim(weights, seen.shape, (channel, *range(2 + k, 2 + 2 * k)))
-    y = b.reduce("sum", b.map("mul", seen, spread), range(2 + k, 2 + 2 * k))
-    return b.transpose(b.convert(y, out_dtype), np.argsort(order))

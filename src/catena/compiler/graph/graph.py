@@ -402,8 +402,8 @@ class Builder:
     def reduce_window(
         self, kind, x, init_value, window_dimensions, window_strides, padding, base_dilation, window_dilation
     ) -> Value:
-        seen = self.window(x, init_value, window_dimensions, window_strides, padding, base_dilation, window_dilation)
-        return self.reduce(kind, seen, range(x.ndim, 2 * x.ndim))
+        sizes = window_dimensions, window_strides, padding, base_dilation, window_dilation
+        return windows.reduce(self, kind, x, init_value, *sizes)
 
     def reduce_window_general(
         self,

@@ -1,10 +1,34 @@
-"""Windows over arrays: how many there are, and the scatter that is the gradient of max pooling."""
+"""Windows over arrays: how many there are, short ones as shifted arrays, and the gradient of max pooling."""
 
 from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import NamedTuple
 
 import numpy as np
 
 from catena.compiler.graph.forms import Indices, Scatter
+from catena.compiler.graph.types import TYPES
+from catena.core.dtypes import KIND
+
+SHORT = 32  # places of a window, of which each is an operation
+OPERATIONS = {"sum": "add", "max": "max", "min": "min"}
+
+
+class Sizes(NamedTuple):
+    """Of each spatial dimension."""
+
+    strides: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    lhs_dilation: tuple[int, ...]
+    rhs_dilation: tuple[int, ...]
+
+    def along(self, first: int, last: int, before: int, after: int) -> Sizes:
+        """Those of some dimensions, with so many others before and after that nothing is done along."""
+        ones = (1, (0, 0), 1, 1)
+        return Sizes(*((*[x] * before, *s[first:last], *[x] * after) for s, x in zip(self, ones)))
 
 
 def positions(shape, dims, strides, padding, base_dilation, window_dilation) -> tuple:
@@ -15,6 +39,38 @@ def positions(shape, dims, strides, padding, base_dilation, window_dilation) -> 
         reach = (w - 1) * wd + 1 if w else 0
         out.append(max(0, (dilated + lo + hi - reach) // s + 1) if reach <= dilated + lo + hi else 0)
     return tuple(out)
+
+
+def shifted(b, x, fill, dims, strides, padding, base_dilation, window_dilation) -> list:
+    """The array as each place of a window sees it, in the windows' order: parts of the padded array."""
+    config = [(lo, hi, n - 1) for (lo, hi), n in zip(padding, base_dilation)]
+    padded = b.pad(x, fill, config)
+    counts = positions(x.shape, dims, strides, padding, base_dilation, window_dilation)
+    parts = []
+    for place in itertools.product(*map(range, dims)):
+        start = [i * n for i, n in zip(place, window_dilation)]
+        limit = [lo + (n - 1) * s + 1 if n else lo for lo, n, s in zip(start, counts, strides)]
+        parts.append(b.slice(padded, start, limit, strides))
+    return parts
+
+
+def reduce(b, kind: str, x, fill, dims, *sizes):
+    """The reduction of each window: of short ones, operations on shifted arrays, whose lanes are places side by side
+    and which know where the padding lies.
+    """
+    if not _is_short(kind, x.dtype, math.prod(dims)):
+        return b.reduce(kind, b.window(x, fill, dims, *sizes), range(x.ndim, 2 * x.ndim))
+    first, *others = shifted(b, x, fill, dims, *sizes)
+    if kind == "sum":
+        first = b.map("add", first, b.constant(np.zeros((), x.dtype)))  # as of a zero and the elements: no -0
+    return functools.reduce(functools.partial(b.map, OPERATIONS[kind]), others, first)
+
+
+def _is_short(kind: str, dtype, count: int) -> bool:
+    """Whether a reduction of so many elements is written out. Sums of narrow floats are rounded once, at their end."""
+    if kind == "sum":
+        return 1 < count <= SHORT and not TYPES[dtype.name].narrow
+    return 1 < count <= SHORT and kind in OPERATIONS and KIND[dtype] != "c"
 
 
 def select_and_scatter_add(b, source, operand, select_op, dims, strides, padding):
