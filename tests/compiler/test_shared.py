@@ -338,6 +338,29 @@ def test_places_in_other_lengths_compile_nothing_again(case, compiled):
         np.testing.assert_array_equal(got, np.asarray(f(*args)))
 
 
+ROUTINES = {
+    "eigenvalues": (jnp.linalg.eigvalsh, lambda n: (jnp.eye(n) + 1,)),
+    "factors of a batch": (jnp.linalg.cholesky, lambda n: (jnp.stack([jnp.eye(n) + 1, jnp.eye(n) * n]),)),
+    "means of short rows": (jax.grad(lambda x: jnp.mean(jnp.sum(softmax(x) * x, -1))), lambda n: (values((n, 10)),)),
+}
+
+
+@pytest.mark.parametrize("case", ROUTINES)
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_routines_and_short_rows_of_other_lengths_compile_nothing_again(case, compiled):
+    f, make = ROUTINES[case]
+    step = jax.jit(f)
+    of_lengths = [make(n) for n in (301, 311, 317)]
+    results = [step(*args) for args in of_lengths]
+    plans = [*compiled]
+    assert len({plan.entry.text for plan in plans}) == 1
+    assert defined(plans[0]) > 0
+    assert [defined(plan) for plan in plans[1:]] == [0, 0]
+    for args, got in zip(of_lengths, results, strict=True):
+        for x, y in zip(jax.tree.leaves(got), jax.tree.leaves(f(*args)), strict=True):
+            np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=2e-4, atol=2e-4)
+
+
 @pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
 def test_what_is_equal_by_chance_is_not_in_the_text_of_an_entry(compiled):
     """Tiles of two products are the same functions where as many rows are left; lengths of one number are one size."""

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import struct
 import subprocess
 import sys
 import weakref
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from catena.compiler.native import host, link
+from catena.compiler.native.image import image
 from catena.runtime import elf, images, linking
 from catena.runtime.native import Code, Function, Unit
 
@@ -132,6 +134,38 @@ def test_what_is_not_known_is_left_to_llvm():
     assert linking.linked(b"MZ" + bytes(200), {}) is None
     relative = link.relocatable_code("declare i64 @next()\ndefine i64 @f() {\n  %x = call i64 @next()\n  ret i64 %x\n}")
     assert linking.linked(relative, {"next": 1}) is None  # references that reach two gigabytes
+
+
+@pytest.mark.parametrize(
+    "place, content",
+    [(0, b"\0"), (4, b"\1"), (16, b"\3"), (18, b"\xb7"), (60, b"\0\0")],
+    ids=["not ELF", "32 bits", "linked by others", "another processor", "sections counted elsewhere"],
+)
+def test_other_objects_are_not_read(place, content):
+    code = compiled(CALLS)
+    assert elf.read(code) is not None
+    assert elf.read(code[:place] + content + code[place + len(content) :]) is None
+
+
+def test_references_of_another_form_are_not_passed_over():
+    code = bytearray(compiled(CALLS))
+    start, size, count = *struct.unpack_from("<Q", code, 40), *struct.unpack_from("<HH", code, 58)
+    kinds = [start + i * size + 4 for i in range(count)]
+    (first, *_) = [at for at in kinds if struct.unpack_from("<I", code, at) == (4,)]
+    struct.pack_into("<I", code, first, 9)
+    assert elf.read(bytes(code)) is None
+
+
+def test_what_wants_more_than_a_page_is_left_to_llvm():
+    text = "@x = global i64 1, align {}\ndefine ptr @f() {{\n  ret ptr @x\n}}"
+    assert elf.read(compiled(text.format(4096))) is not None
+    assert elf.read(compiled(text.format(1 << 16))) is None
+
+
+def test_images_write_to_nothing():
+    assert image(link.relocatable_code("define i64 @f() {\n  ret i64 1\n}"), "f") is not None
+    counting = "@n = internal global i64 1\ndefine void @f(i64 %x) {\n  store i64 %x, ptr @n\n  ret void\n}"
+    assert image(link.relocatable_code(counting), "f") is None
 
 
 def test_memory_is_given_back_with_the_last_who_holds_the_code(monkeypatch):

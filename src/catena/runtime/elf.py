@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 _RELOCATIONS, _ZEROS, _SYMBOLS = 4, 8, 2  # section types
 _WRITTEN, _ALLOCATED = 1, 2  # section flags: written by the code; in memory when it runs
-_MACHINE = 62  # EM_X86_64
+_MACHINE, _RELOCATABLE = 62, 1  # EM_X86_64, ET_REL
+_OTHER_REFERENCES = (9, 0x40000014)  # section types: without addends, compressed
 _HEADER, _SECTION, _SYMBOL, _RELOCATION = "<16xHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ", "<QQq"
 
 
@@ -42,13 +43,15 @@ class Object(NamedTuple):
 
 
 def read(code: bytes) -> Object | None:
-    """An object; None where this is not ELF for x86-64."""
+    """An object; None where this is not ELF for x86-64, or has what is not read here."""
     if code[:6] != b"\x7fELF\x02\x01":
         return None
-    _, machine, *_, start, _, _, _, _, size, count, names_at = struct.unpack_from(_HEADER, code)
-    if machine != _MACHINE:
+    form, machine, *_, start, _, _, _, _, size, count, names_at = struct.unpack_from(_HEADER, code)
+    if (form, machine) != (_RELOCATABLE, _MACHINE) or names_at >= count:  # many are counted elsewhere
         return None
     sections = [struct.unpack_from(_SECTION, code, start + i * size) for i in range(count)]
+    if not all(map(_is_plain, sections)):
+        return None
     names = [_text(code, sections[names_at][4] + s[0]) for s in sections]
     content, laid, written = _laid(code, sections, names)
     tables = {i: _symbols(code, s, sections, laid) for i, s in enumerate(sections) if s[1] == _SYMBOLS}
@@ -59,6 +62,13 @@ def read(code: bytes) -> Object | None:
         for place, info, addend in struct.iter_unpack(_RELOCATION, code[at : at + length])
     ]
     return Object(content, written, [symbol for table in tables.values() for symbol in table], references)
+
+
+def _is_plain(section: tuple) -> bool:
+    """Whether references of this section are read here, and its content can lie where it wants to: pages are no more
+    than that.
+    """
+    return section[1] not in _OTHER_REFERENCES and not (section[2] & _ALLOCATED and section[8] > mmap.PAGESIZE)
 
 
 def _laid(code: bytes, sections: list, names: list[str]) -> tuple[bytearray, dict[int, int], int]:

@@ -9,8 +9,8 @@ from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
-from catena.compiler.emit.sizes import bits, is_count
-from catena.compiler.graph.types import TYPES, Type, constant, vector
+from catena.compiler.emit.sizes import bits
+from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import LOADS
 from catena.compiler.kernels.places import shares_place
@@ -178,7 +178,7 @@ class BodyWriter:
         if s.op == "const" and i in self.layout.bounds:
             return self.e.splat(str(self.e.size(s.attr)), t.register, width)
         if s.op == "const":
-            return _constant(self.e, s.attr, t, width)
+            return self.e.constant(s.attr, t, width)
         x = c.env[i]
         if width == 1 or self.is_lanes(i):
             return x
@@ -424,13 +424,6 @@ def _untold(body: BodyWriter, a: int, width: int) -> str | None:
         return None
     told = body.e.size(int(s.attr), t.register)
     return None if isinstance(told, int) else body.e.splat(told, t.register, width)
-
-
-def _constant(e: Emitter, value, t: Type, width: int) -> str:
-    """A constant of the program, in all lanes; a float that may be a count is not told, where sizes are not."""
-    if e.sizes is None or t.kind != "f" or not is_count(float(value)):
-        return constant(value, t, width)
-    return e.splat(e.sizes.named(t.register, bits(value, t.register)), t.register, width)
 
 
 def _transposed(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:

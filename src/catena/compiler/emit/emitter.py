@@ -5,8 +5,8 @@ access) built on them.
 from __future__ import annotations
 
 from catena.compiler.emit import masks, small_floats, strided
-from catena.compiler.emit.sizes import Sizes, is_size
-from catena.compiler.graph.types import TYPES, Type, mangled, vector
+from catena.compiler.emit.sizes import Sizes, bits, is_count, is_size
+from catena.compiler.graph.types import TYPES, Type, constant, mangled, vector
 from catena.compiler.kernels.loops import most_stride
 
 
@@ -62,6 +62,12 @@ class Emitter:
     def size(self, n, type_: str = "i64"):
         """A number that hangs on extents, as text: its name, where the text does not tell it."""
         return n if self.sizes is None or not isinstance(n, int) or not is_size(n) else self.sizes.named(type_, n)
+
+    def constant(self, value, t: Type, width: int) -> str:
+        """A constant of the program, in all lanes; a float that may be a count is not told, where sizes are not."""
+        if self.sizes is None or t.kind != "f" or not is_count(float(value)):
+            return constant(value, t, width)
+        return self.splat(self.sizes.named(t.register, bits(value, t.register)), t.register, width)
 
     # ---- loops ---------------------------------------------------------------------------------------------
 

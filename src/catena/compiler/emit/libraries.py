@@ -6,11 +6,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from catena.compiler.emit import parallel, tasks
+from catena.compiler.emit import tasks
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.plan.program import Host, Lapack
 from catena.runtime import kernels
-from catena.runtime import library as routines
 
 CALLBACK_RAISED = -1
 
@@ -58,48 +57,47 @@ def lapack(w, step: Lapack) -> None:
     pointers = [w.pointer(b) for b in (*step.ins, *step.outs, *step.work.values())]
     pointers.append(w.external(kernels.Routine(step.routine)))
     batch, groups = step.batch, step.groups
-    text = _chunk(w, step, groups > 1)
+    share = lambda e, own: _members(w, e, own, step)
     if groups > 1:
-        run = lambda part: parallel.through_pool(w, text, [*pointers, part], step.chunks)
+        run = lambda part: tasks.in_tasks(w, [*pointers, part], step.chunks, share)
         tasks.in_groups(w, batch, groups, run, step.units)
     else:
-        parallel.through_pool(w, text, pointers, step.chunks)
+        tasks.in_tasks(w, pointers, step.chunks, share)
 
 
-def _chunk(w, step: Lapack, in_groups: bool) -> str:
-    """The text of the function that calls the routine for the members of chunk %k, of a batch or of a group of it."""
-    batch, e = step.batch, Emitter()
+def _members(w, e: Emitter, own: list[str], step: Lapack) -> None:
+    """Calls the routine for the members of chunk %k, of a batch or of a group of it. The text tells no sizes."""
     operands = [*step.ins, *step.outs]
     names = [("in", k) for k in range(len(step.ins))] + [("out", k) for k in range(len(step.outs))]
-    loaded = [parallel.load_pointer(e, i) for i in range(len(operands) + len(step.work) + 1)]
     work = {
-        k: _shifted(e, loaded[len(operands) + i], "%k", buffer.bytes // step.chunks)
+        k: _shifted(e, own[len(operands) + i], "%k", buffer.bytes // step.chunks)
         for i, (k, buffer) in enumerate(step.work.items())
     }
-    whole = ("0", str(batch))
-    part = tasks.part_of_group(e, parallel.load_pointer(e, len(loaded))) if in_groups else whole
+    routine = own[len(operands) + len(work)]
+    whole = ("0", e.size(step.batch))
+    part = tasks.part_of_group(e, own[-1]) if step.groups > 1 else whole
     t, opened = e.begin_loop(*tasks.balanced(e, *part, step.chunks))
-    steps = {name: _shifted(e, pointer, t, x.bytes // batch) for name, pointer, x in zip(names, loaded, operands)}
-    args = ", ".join(f"ptr {_argument(w, a, steps, work.get(k))}" for k, a in enumerate(step.arguments))
-    e.do(f"call void {loaded[-1]}({args})")
+    steps = {name: _shifted(e, pointer, t, x.bytes // step.batch) for name, pointer, x in zip(names, own, operands)}
+    args = ", ".join(f"ptr {_argument(w, e, a, steps, work.get(k))}" for k, a in enumerate(step.arguments))
+    e.do(f"call void {routine}({args})")
     e.end_loop(opened)
-    return "\n".join(["(ptr %args, i64 %k) {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
 def _shifted(e: Emitter, pointer: str, count: str, size: int) -> str:
     """An address `count` times `size` bytes further."""
-    return e.op(f"getelementptr i8, ptr {pointer}, i64 {e.op(f'mul nsw i64 {count}, {size}')}")
+    return e.op(f"getelementptr i8, ptr {pointer}, i64 {e.op(f'mul nsw i64 {count}, {e.size(size)}')}")
 
 
-def _argument(w, arg, steps: dict, work) -> str:
+def _argument(w, e: Emitter, arg, steps: dict, work) -> str:
+    """The address of an argument; a table's words are integers of the routines' width where they begin."""
     if isinstance(arg, str):
         return w.literal("i8", ord(arg))
     if isinstance(arg, int):
-        return w.literal(f"i{routines.integer_bits()}", arg)
+        return e.sizes.address(arg)
     if arg[0] in ("in", "out"):
         return steps[arg]
     if arg[0] == "size":
-        return w.literal(f"i{routines.integer_bits()}", arg[1])
+        return e.sizes.address(arg[1])
     if arg[0] == "one":
         bits = np.ones((), arg[1]).tobytes()
         return w.literal(f"i{8 * len(bits)}", int.from_bytes(bits, "little"))

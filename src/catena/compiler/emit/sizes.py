@@ -23,6 +23,7 @@ class Sizes:
     def __init__(self, slots: list[str], table: str, place: Callable[[int], int]):
         self._slots, self._table, self._place = slots, table, place
         self._names: dict[tuple[str, int, int], str] = {}
+        self._addresses: dict[int, str] = {}
 
     def named(self, type_: str, bits: int, role: int = 0) -> str:
         """The name of the value with these bits; one for each role, where two may have the same value by chance."""
@@ -35,6 +36,13 @@ class Sizes:
             ]
             self._names[key] = name
         return self._names[key]
+
+    def address(self, n: int) -> str:
+        """Where a number stands in the table, for routines that want addresses."""
+        if n not in self._addresses:
+            name = self._addresses[n] = f"%n{len(self._addresses)}"
+            self._slots.append(f"  {name} = getelementptr i64, ptr {self._table}, i64 {self._place(n)}")
+        return self._addresses[n]
 
 
 def is_size(n: int) -> bool:

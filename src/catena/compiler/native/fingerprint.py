@@ -8,6 +8,7 @@ without a name, and its program is written anew.
 from __future__ import annotations
 
 import enum
+import functools
 import hashlib
 
 import numpy as np
@@ -64,10 +65,10 @@ class Writer:
             if not eqn.primitive.own:
                 raise Unnamed
             skipped = NOT_RUN.get(eqn.primitive.name, ())
-            params = [(k, self.value(v)) for k, v in eqn.own_params.items() if k not in skipped]
+            params = [f"{k}={self.value(v)}" for k, v in eqn.own_params.items() if k not in skipped]
             read = [self.atom(v, names) for v in eqn.invars]
             made = [names.setdefault(v, f"{len(names)}:{self.value(v.aval)}") for v in eqn.outvars]
-            lines.append(f"{made} {eqn.primitive.name} {params} {read}")
+            lines.append(f"{','.join(made)} {eqn.primitive.name} {';'.join(params)} {','.join(read)}")
         lines.append(str([self.atom(v, names) for v in jaxpr.outvars]))
         return "\n".join(lines)
 
@@ -83,22 +84,24 @@ class Writer:
             raise Unnamed
         content = value.tobytes()
         told = content if len(content) <= 32 else hashlib.sha256(content).digest()
-        return f"{value.dtype.name}{value.shape}{told.hex()}"
+        return f"{_dtype(value.dtype)}{value.shape}{told.hex()}"
 
     def value(self, x) -> str:
         """A parameter of an equation, or a part of one."""
         kind = type(x)
-        if kind in PLAIN:
+        if kind in PLAIN:  # text within quotes, so that what stands between the parts is never in one
             return repr(x)
         if kind is ShapedArray:
-            return f"{self.value(x.dtype)}{x.shape}{x.weak_type}"
+            return _plain_type(x) or f"{self.value(x.dtype)}{x.shape}{x.weak_type}"
+        if kind is tuple:
+            return f"tuple({','.join([repr(y) if type(y) in PLAIN else self.value(y) for y in x])})"
         if kind is AbstractToken:
             return x.str_short()
         if isinstance(x, np.dtype):
-            return x.name if x.names is None else repr(x)
+            return _dtype(x)
         if kind in (ClosedJaxpr, Jaxpr):
             return f"jaxpr {self.number(x)}"
-        if isinstance(x, (tuple, list)):
+        if isinstance(x, (tuple, list)):  # a list, or a class of tuples
             return f"{kind.__qualname__}({','.join([self.value(y) for y in x])})"
         if isinstance(x, enum.Enum):
             return f"{kind.__qualname__}.{x.name}"
@@ -112,3 +115,14 @@ class Writer:
         if name is None:
             raise Unnamed
         return f"{kind.__qualname__} {name}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _plain_type(aval: ShapedArray) -> str | None:
+    """The text of a type of numbers, which programs have again and again; None for other types."""
+    return f"{_dtype(aval.dtype)}{aval.shape}{aval.weak_type}" if isinstance(aval.dtype, np.dtype) else None
+
+
+@functools.lru_cache(maxsize=256)
+def _dtype(dtype: np.dtype) -> str:
+    return dtype.name if dtype.names is None else repr(dtype)

@@ -26,6 +26,8 @@ from catena.runtime import layout, library, threads
 # counter and x86 addresses are sums already; bodies are written in an order that suits the processor's own scheduler.
 UNUSED_PASSES = ("-disable-lsr", "-disable-post-ra", "-enable-misched=false")
 
+TELLING = ("vendor_id", "cpu family", "model", "stepping", "flags")  # lines of the system's list of processors
+
 
 def this_machine() -> Machine:
     """The machine that this process runs on, with as many threads as the environment says."""
@@ -107,7 +109,7 @@ def as_told() -> str:
     told = [load("llvmlite").__version__, platform.machine(), sorted(features.items())]
     try:
         with open("/proc/cpuinfo") as lines:
-            told += [line for line in (next(lines, "") for _ in range(40)) if line.startswith(("flags", "model"))]
+            told += [line for line in (next(lines, "") for _ in range(40)) if line.startswith(TELLING)]
     except OSError:
         pass  # a system without such a list
     return repr(told)

@@ -15,10 +15,10 @@ _RELATIVE = (2, 4)  # R_X86_64_PC32, R_X86_64_PLT32: symbol + addend - place, in
 
 def image(code: bytes, function: str) -> tuple[bytes, int] | None:
     """The image of object code and the place of a function in it; None where the code refers to something outside,
-    or is not ELF for x86-64.
+    writes to memory of its own, or is not ELF for x86-64.
     """
     found = elf.read(code)
-    if found is None:
+    if found is None or found.written:
         return None
     for where, kind, (_, place), addend in found.references:
         if kind not in _RELATIVE or place is None:
