@@ -71,6 +71,7 @@ _NODES = (*ALL, WEAK_INT, WEAK_FLOAT, WEAK_COMPLEX)
 
 
 def _upper_bounds(above: dict) -> dict:
+    @cache
     def bounds(node):
         return frozenset({node}).union(*map(bounds, above.get(node, ())))
 

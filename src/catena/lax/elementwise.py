@@ -32,6 +32,7 @@ _FAMILIES = {
     "floating": "f",
     "complexfloating": "c",
 }
+_NAMES = {d: d.name for d in dtypes.ALL}  # NumPy makes a name each time that it is asked for
 
 
 class Admitted:
@@ -42,7 +43,7 @@ class Admitted:
     def __init__(self, *names: str):
         self.names = ", ".join(names)
         self.dtypes = frozenset(
-            d for d in dtypes.ALL for n in names if dtypes.KIND[d] in _FAMILIES.get(n, "") or d.name == n
+            d for d, name in _NAMES.items() for n in names if dtypes.KIND[d] in _FAMILIES.get(n, "") or name == n
         )
 
 
