@@ -84,6 +84,7 @@ ROWS = [
     (TEXTS, "compiler/test_interrupts.py", "test_a_short_loop_is_not_slowed_by_questions",
      "test_what_takes_seconds_asks_for_signals", "test_work_that_is_interruptible_gives_the_same"),
     (TEXTS, "compiler/test_shared.py", "test_a_second_batch_size_compiles_nothing_again",
+     "test_routines_and_short_rows_of_other_lengths_compile_nothing_again",
      "test_another_length_of_rows_compiles_nothing_again", "test_products_of_other_sizes_compile_nothing_again", "test_sorts_of_other_lengths_compile_nothing_again", "test_rows_done_at_once_lie_at_any_distance",
      "test_places_in_other_lengths_compile_nothing_again", "test_what_is_equal_by_chance_is_not_in_the_text_of_an_entry",
      "test_entries_that_only_call_take_llvm_no_effort",

@@ -1,0 +1,87 @@
+"""Functions of arrays of any length, and their arguments: what a length does not change is in its values alone.
+
+`python -m length_programs LENGTH...` prints the bytes of the results of each at these lengths, by their digest.
+"""
+
+import hashlib
+import json
+import sys
+
+import numpy as np
+
+import catena as jax
+import catena.numpy as jnp
+
+
+def values(n: int, *shape: int) -> np.ndarray:
+    """Numbers around zero that tell their place and the length."""
+    count = int(np.prod(shape))
+    return np.sin(np.arange(1, count + 1) * 0.7 + n).reshape(shape).astype("float32")
+
+
+def loss(weights, x, y):
+    hidden = jnp.tanh(x @ weights[0] + weights[1])
+    logits = hidden @ weights[2]
+    return -jnp.mean(jnp.sum(jax.nn.log_softmax(logits) * y, -1))
+
+
+def step(w, b, v, x, y):
+    weights = w, b, v
+    return [p - 0.1 * g for p, g in zip(weights, jax.grad(loss)(weights, x, y), strict=True)]
+
+
+def attention(q, k, v):
+    n = q.shape[0]
+    scores = jnp.where(jnp.tril(jnp.ones((n, n), bool)), q @ k.T / 4, -1e9)
+    return jax.nn.softmax(scores, -1) @ v
+
+
+def chain(x):
+    for _ in range(20):
+        x = jnp.sin(x) * 0.5 + x
+    return x
+
+
+def scanned(x):
+    return jax.lax.scan(lambda c, y: (0.9 * c + jnp.tanh(y), c), jnp.zeros(x.shape[1]), x)
+
+
+def spread(x):
+    centred = x - jnp.mean(x, -1, keepdims=True)
+    return centred / jnp.sqrt(jnp.var(x, -1, keepdims=True) + 1e-5)
+
+
+# Each with the shapes of its arguments at a length.
+PROGRAMS = {
+    "elementwise": (lambda x: jnp.exp(x) * 2 + x, lambda n: [(n,)]),
+    "all folded": (lambda x: (jnp.sum(x * x), jnp.mean(x), jnp.max(x)), lambda n: [(n, 3)]),
+    "rows folded": (lambda x: jnp.sum(x, 1), lambda n: [(7, n)]),
+    "columns folded": (lambda x: jnp.sum(jnp.exp(x), 0), lambda n: [(n, 40)]),
+    "rows made even": (spread, lambda n: [(5, n)]),
+    "products": (lambda x, y: jnp.tanh(x @ y), lambda n: [(n, 20), (20, n)]),
+    "a training step": (step, lambda n: [(12, 24), (24,), (24, 10), (n, 12), (n, 10)]),
+    "attention": (attention, lambda n: [(n, 16)] * 3),
+    "its gradient": (jax.grad(lambda *qkv: jnp.sum(attention(*qkv) ** 2), (0, 1, 2)), lambda n: [(n, 16)] * 3),
+    "a chain": (chain, lambda n: [(n,)]),
+    "a loop": (scanned, lambda n: [(n, 9)]),
+    "sorting": (lambda x: (jnp.sort(x), jnp.argsort(x), jnp.median(x)), lambda n: [(n,)]),
+    "places": (lambda x: x[jnp.argsort(x[:, 0])[::2]] + x[-1], lambda n: [(n, 5)]),
+    "interpolation": (lambda x, y: jnp.interp(x, jnp.linspace(-1, 1, y.shape[0]), y), lambda n: [(n,), (n // 2 + 2,)]),
+    "running sums": (lambda x: (jnp.cumsum(x), jnp.cumsum(x.reshape(-1, 1) * x[:4], 0)), lambda n: [(n,)]),
+    "a matrix factorised": (lambda x: jnp.linalg.cholesky(x @ x.T + 9 * jnp.eye(x.shape[0])), lambda n: [(n, 8)]),
+}
+
+
+def results(f, shapes) -> list[bytes]:
+    """The bytes of what a function gives for arguments of these shapes."""
+    n = max(map(max, shapes))
+    return [np.asarray(x).tobytes() for x in jax.tree.leaves(f(*[values(n, *shape) for shape in shapes]))]
+
+
+def told(found: list[bytes]) -> str:
+    return hashlib.sha256(b"".join(found)).hexdigest()
+
+
+if __name__ == "__main__":
+    for name, (f, shapes) in PROGRAMS.items():
+        print(json.dumps([name, *(told(results(jax.jit(f), shapes(int(n)))) for n in sys.argv[1:])]))
