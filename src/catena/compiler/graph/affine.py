@@ -60,7 +60,7 @@ def combination(terms: Iterable[tuple[Affine, int]]) -> Affine:
 
 
 def _listed(found: dict) -> tuple:
-    return tuple(sorted([item for item in found.items() if item[1]]))
+    return tuple(sorted([item for item in found.items() if item[1]])) if found else ()
 
 
 def _merge(a: tuple, b: tuple) -> tuple:

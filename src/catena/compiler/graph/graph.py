@@ -173,7 +173,8 @@ class Region:
         live = self.live() if live is None else live
         users: dict[int, list[Value]] = {v.number: [] for v in live}
         for v in live:
-            for n in {a.number for a in v.args}:
+            args = v.args
+            for n in {a.number for a in args} if len(args) > 1 else [a.number for a in args]:
                 users[n].append(v)
         return users
 
@@ -246,11 +247,13 @@ class Builder:
             return xs[0]
         if op == "imag" and xs[0].dtype.kind != "c":
             return self.full(xs[0].shape, np.zeros((), xs[0].dtype))
-        shape = next((x.shape for x in xs if x.shape), ())
+        shape = ()
         for x in xs:
             if x.shape and x.shape != shape:
-                raise CompileError(f"map {op}: operands of shapes {[y.shape for y in xs]} do not agree")
-        xs = tuple(self._spread(x, shape) for x in xs)
+                if shape:
+                    raise CompileError(f"map {op}: operands of shapes {[y.shape for y in xs]} do not agree")
+                shape = x.shape
+        xs = tuple([x if x.shape == shape else self._spread(x, shape) for x in xs])
         if y is None and (known := constants.known(self, op, xs, shape)) is not None:
             return known
         if (found := layouts.before(self, lambda *xs: self.map(op, *xs, y=y), *xs)) is not None:
@@ -528,11 +531,9 @@ class Builder:
             self._source = eqn.source or before
             self._equation(eqn, env)
         self._source, self.checks = before, outside
-        return [self._operand(v, env) for v in jaxpr.outvars]
+        return [self._literal(v) if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
-    def _operand(self, atom, env) -> Value:
-        if type(atom) is not Literal:
-            return env[atom]
+    def _literal(self, atom: Literal) -> Value:
         held, aval = getattr(atom.val, "_value", None), atom.aval
         if type(held) is np.ndarray and held.dtype is aval.dtype and not aval.extended and held.dtype != float0:
             return self.constant(held)
@@ -540,7 +541,7 @@ class Builder:
 
     def _equation(self, eqn, env) -> None:
         rule = eqn.primitive.lower or eqn.primitive.rule("lower")
-        operands = [self._operand(v, env) for v in eqn.invars]
+        operands = [self._literal(v) if type(v) is Literal else env[v] for v in eqn.invars]
         by_parts = in_parts(eqn)
         results = self.call(by_parts, operands) if by_parts else self.checks.around(self, eqn, rule, operands)
         for var, out in zip(eqn.outvars, results, strict=True):
@@ -604,8 +605,11 @@ def storage(x) -> np.ndarray:
 
 def in_parts(eqn):
     """What an equation does to operands whose elements are seen as several numbers each, as a closed jaxpr."""
-    dtype = next((v.aval.dtype for v in eqn.invars if is_extended(v.aval.dtype)), None)
-    return None if dtype is None else dtype.by_parts(eqn)
+    for v in eqn.invars:
+        dtype = v.aval.dtype
+        if is_extended(dtype):
+            return dtype.by_parts(eqn)
+    return None
 
 
 def physical(aval) -> tuple[tuple, np.dtype]:

@@ -146,7 +146,7 @@ class Nest:
     @property
     def is_checked(self) -> bool:
         """Whether some statement is a test."""
-        return any(s.op == "check" for s in self.stmts)
+        return "check" in [s.op for s in self.stmts]
 
     def loaded(self) -> list[int]:
         """The values that the nest reads, in order; what it reads as it writes is not among them."""

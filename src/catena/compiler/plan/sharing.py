@@ -10,6 +10,8 @@ from catena.compiler.graph.forms import OPS
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Sharing
 
+COSTS = {op: facts.cost for op, facts in OPS.items()} | {"const": 0}  # of a statement; of all others it is 1
+
 
 def work(nest: Nest) -> int:
     """Units of work, see `Sharing`."""
@@ -18,7 +20,7 @@ def work(nest: Nest) -> int:
 
 def half_units(nest: Nest) -> int:
     """Half units of work of one iteration of a nest."""
-    body = sum(OPS[s.op].cost if s.op in OPS else s.op != "const" for s in nest.stmts)
+    body = sum([COSTS.get(s.op, 1) for s in nest.stmts])
     body += sum(f.kind in ("max", "min") for f in nest.folds)  # several instructions each
     return max(body + len(nest.stores), 1)
 
