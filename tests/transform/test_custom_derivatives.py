@@ -1,6 +1,7 @@
 """Derivatives that users define: rules, their checks, and how they go through every transformation."""
 
 import functools
+import inspect
 import pickle
 
 import numpy as np
@@ -644,6 +645,37 @@ def without_rule(fun):
 def test_a_default_stands_between_two_arguments_by_keyword(decorate):
     f = decorate(lambda x, a=2.0, b=3.0, *, c=0.0: x * a + b)
     assert float(f(1.0, b=5.0)) == float(f(b=5.0, x=1.0)) == float(jax.jit(f)(1.0, b=5.0)) == 7.0
+
+
+@pytest.mark.parametrize("decorate", [jax.custom_jvp, jax.custom_vjp])
+def test_as_many_arguments_as_parameters_and_other_signatures(decorate):
+    """What is called as it is defined is not asked for its signature; what has another one is."""
+
+    def three(x, y, z=1.0):
+        return x * y + z
+
+    @functools.wraps(three)
+    def wrapped(*args):
+        return three(*args)
+
+    def said(x, y):
+        return x * y + 1.0
+
+    said.__signature__ = inspect.signature(lambda x, y, z=1.0: 0)
+    for fun, arguments in (
+        (three, (2.0, 3.0, 1.0)),
+        (three, (2.0, 3.0)),
+        (wrapped, (2.0, 3.0)),
+        (lambda *xs: xs[0] * xs[1] + 1, (2.0, 3.0)),
+        (lambda x, *xs: x * xs[0] + 1, (2.0, 3.0)),
+        (lambda x, y, **rest: x * y + 1, (2.0, 3.0)),
+    ):
+        f = sevenfold(fun, decorate)
+        assert float(f(*arguments)) == 7.0
+        if decorate is jax.custom_jvp:
+            assert float(jax.grad(f)(*arguments)) == 7.0
+    with pytest.raises(TypeError, match="3 were given"):  # by Python: the signature says that there are three
+        sevenfold(said, decorate)(2.0, 3.0)
 
 
 # ---- optimize_remat

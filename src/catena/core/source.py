@@ -177,10 +177,16 @@ def user_source(name_stack: NameStack = NO_NAMES, surroundings: Surroundings = N
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(PACKAGE):
-            return Source(code, frame.f_lasti, name_stack, False, (), surroundings)
+        name = code.co_filename
+        if name not in _own_files:
+            if not name.startswith(PACKAGE):
+                return Source(code, frame.f_lasti, name_stack, False, (), surroundings)
+            _own_files.add(name)
         frame = frame.f_back
     return None
+
+
+_own_files: set[str] = set()  # the package's, as far as they were met: to find a name takes half of looking at it
 
 
 _POP_TOP, _CACHE = opcode.opmap["POP_TOP"], opcode.opmap.get("CACHE", 0)
