@@ -5,13 +5,14 @@ import os
 import numpy as np
 import pytest
 
-from catena.compiler.native import cache
+from catena.compiler.native import cache, host
 from catena.core.config import config
 from compiled import compile_fn
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
+    host.this_machine()  # what LLVM says of the processor is asked for once, and kept on disk too: elsewhere
     place = tmp_path / "cache"
     monkeypatch.setenv("CATENA_CACHE_DIR", str(place))
     monkeypatch.delenv("CATENA_CACHE", raising=False)

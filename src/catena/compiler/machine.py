@@ -7,6 +7,7 @@ are not measured anew on each: the order in which a sum is added up, and so its 
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 
@@ -129,9 +130,7 @@ class Machine(NamedTuple):
     @property
     def flags(self) -> str:
         """The features as LLVM's code generator takes them."""
-        signs = dict.fromkeys(self.absent, "-") | dict.fromkeys(self.features, "+")
-        signs |= {"fast-gather": "+"} if self.cpu in GATHERING else {}
-        return ",".join(f"{signs[name]}{name}" for name in sorted(signs))
+        return _flags(self.features, self.absent, self.cpu in GATHERING)
 
     @property
     def streams(self) -> bool:
@@ -160,6 +159,14 @@ class Machine(NamedTuple):
         """Whether the processor packs chosen lanes of a vector of such integers together."""
         needed = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} | ({"avx512vbmi2"} if bits < 32 else set())
         return needed <= self.features
+
+
+@functools.lru_cache(maxsize=16)
+def _flags(features: frozenset[str], absent: frozenset[str], gathers: bool) -> str:
+    """Asked for by the name of each program on disk."""
+    signs = dict.fromkeys(absent, "-") | dict.fromkeys(features, "+")
+    signs |= {"fast-gather": "+"} if gathers else {}
+    return ",".join(f"{signs[name]}{name}" for name in sorted(signs))
 
 
 # Processors of today, and the levels of x86-64 that compilers and distributions know.

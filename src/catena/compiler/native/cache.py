@@ -40,8 +40,12 @@ def directory() -> Path | None:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     path = Path(chosen) if chosen else Path(base) / "catena"
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return path if _ours(path.lstat(), stat.S_ISDIR) else None
+        try:
+            status = path.lstat()
+        except FileNotFoundError:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            status = path.lstat()
+        return path if _ours(status, stat.S_ISDIR) else None
     except (OSError, ValueError):  # ValueError: no name of a directory, such as one with a zero byte
         return None
 
