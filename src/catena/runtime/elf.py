@@ -65,9 +65,7 @@ def read(code: bytes) -> Object | None:
 
 
 def _is_plain(section: tuple) -> bool:
-    """Whether references of this section are read here, and its content can lie where it wants to: pages are no more
-    than that.
-    """
+    """Whether references of this section are read here, and its content may begin where any page does."""
     return section[1] not in _OTHER_REFERENCES and not (section[2] & _ALLOCATED and section[8] > mmap.PAGESIZE)
 
 

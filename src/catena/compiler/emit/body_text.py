@@ -6,7 +6,7 @@ import math
 
 from catena.compiler.emit import checks, masks, ops, places, stages, streams
 from catena.compiler.emit.bounds import Guard
-from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.emitter import Emitter, constant_of
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
 from catena.compiler.emit.sizes import bits
@@ -178,7 +178,7 @@ class BodyWriter:
         if s.op == "const" and i in self.layout.bounds:
             return self.e.splat(str(self.e.size(s.attr)), t.register, width)
         if s.op == "const":
-            return self.e.constant(s.attr, t, width)
+            return constant_of(self.e, s.attr, t, width)
         x = c.env[i]
         if width == 1 or self.is_lanes(i):
             return x

@@ -63,12 +63,6 @@ class Emitter:
         """A number that hangs on extents, as text: its name, where the text does not tell it."""
         return n if self.sizes is None or not isinstance(n, int) or not is_size(n) else self.sizes.named(type_, n)
 
-    def constant(self, value, t: Type, width: int) -> str:
-        """A constant of the program, in all lanes; a float that may be a count is not told, where sizes are not."""
-        if self.sizes is None or t.kind != "f" or not is_count(float(value)):
-            return constant(value, t, width)
-        return self.splat(self.sizes.named(t.register, bits(value, t.register)), t.register, width)
-
     # ---- loops ---------------------------------------------------------------------------------------------
 
     def begin_loop(self, start, stop, step: int | str = 1) -> tuple:
@@ -333,3 +327,10 @@ class Emitter:
 
 
 INDEX = TYPES["int64"]
+
+
+def constant_of(e: Emitter, value, t: Type, width: int) -> str:
+    """A constant of the program, in all lanes; a float that may be a count is not told, where sizes are not."""
+    if e.sizes is None or t.kind != "f" or not is_count(float(value)):
+        return constant(value, t, width)
+    return e.splat(e.sizes.named(t.register, bits(value, t.register)), t.register, width)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from catena.compiler.emit import ops
+from catena.compiler.emit.emitter import constant_of
 from catena.compiler.emit.places import choose
 from catena.compiler.graph.types import TYPES, Type, vector
 from catena.compiler.kernels import short_rows
@@ -62,7 +63,7 @@ class ShortRows:
         s, mask = self.nest.stmts[i], self.nest.depends[i]
         t = TYPES[s.type]
         if s.op == "const":
-            return self.e.constant(s.attr, t, self.width)
+            return constant_of(self.e, s.attr, t, self.width)
         if mask >> self.d & 1 or (mask >> self.nest.vector & 1 and self.part is None):
             return c.env[i]
         if not mask >> self.nest.vector & 1:
