@@ -46,7 +46,11 @@ def test_another_process_finds_the_same_bits(alone):
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1] / "helpers"), *sys.path])}
     lengths = [48, 130, 65]
     run = subprocess.run(
-        [sys.executable, "-m", "length_programs", *map(str, lengths)], env=env, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "length_programs", *map(str, lengths)],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     there = {name: found for name, *found in map(json.loads, run.stdout.splitlines())}
     assert there.keys() == PROGRAMS.keys()
