@@ -97,6 +97,34 @@ def test_triangular_solutions_fulfil_their_equations(left, lower, transposed, n,
             np.testing.assert_allclose(used @ x if left else x @ used, b, atol=5 * BOUND[dtype] * scale)
 
 
+@pytest.mark.parametrize("dtype", BOUND)
+@pytest.mark.parametrize("n, sides", [(1, 33), (4, 100), (32, 64), (33, 32), (47, 70), (64, 64), (128, 40), (129, 40)])
+@pytest.mark.parametrize("left, lower, transposed", STEPS)
+def test_triangular_systems_with_many_sides_fulfil_their_equations(left, lower, transposed, n, sides, dtype):
+    for batch, unit_diagonal in ((), False), ((3,), True):
+        a = regular(*batch, n, n, dtype=dtype)
+        read = np.tril(a) if lower else np.triu(a)
+        odd = np.where(read == 0, np.nan, a).astype(dtype)  # what is not to be read
+        b = normal(*batch, *((n, sides) if left else (sides, n))).astype(dtype)
+        how = {"left_side": left, "lower": lower, "transpose_a": transposed, "unit_diagonal": unit_diagonal}
+        if unit_diagonal:
+            small = dtype(0.1)  # or solutions grow with every row
+            odd, read = odd * small, read * small * (1 - np.eye(n, dtype=dtype)) + np.eye(n, dtype=dtype)
+        x = np.asarray(jax.jit(lambda a, b, how=how: lax.linalg.triangular_solve(a, b, **how))(odd, b))
+        used = read.swapaxes(-1, -2) if transposed else read
+        scale = max(1.0, float(np.abs(x).max()))
+        np.testing.assert_allclose(used @ x if left else x @ used, b, atol=5 * BOUND[dtype] * scale)
+
+
+def test_sides_do_not_hang_on_each_other():
+    """A side has the same solution among others, in another place, and with fewer."""
+    a, b = regular(20, 20, dtype=np.float32), normal(20, 200).astype(np.float32)
+    solve = jax.jit(lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True))
+    x = np.asarray(solve(a, b))
+    np.testing.assert_array_equal(solve(a, b[:, ::-1])[:, ::-1], x)
+    np.testing.assert_array_equal(solve(a, b[:, 60:61]), x[:, 60:61])
+
+
 FUNCTIONS = {
     "cholesky": lambda a: lax.linalg.cholesky(a @ a.swapaxes(-1, -2)),
     "lu": lax.linalg.lu,

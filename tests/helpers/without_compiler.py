@@ -35,6 +35,8 @@ ROWS = [
     (TEXTS, "compiler/test_ahead.py", "test_rows_at_computed_places_of_large_arrays_are_fetched"),
     (TEXTS, "compiler/test_sums_of_rows.py",
      "test_rows_are_written_once_past_the_caches_and_updates_are_fetched_before"),
+    (TEXTS, "compiler/test_one_each.py", "test_a_cross_entropy_and_its_gradient_are_one_pass"),
+    (TEXTS, "compiler/test_splitting.py", "test_nothing_is_divided", "test_few_heads_whose_lanes_run_elsewhere"),
     (GRAPHS, "compiler/test_random_programs.py"),
     (GRAPHS, "compiler/test_row_sorting.py"),
     (GRAPHS, "compiler/test_rows.py"),

@@ -27,7 +27,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from catena.compiler.graph import fourier
+from catena.compiler.graph import fourier, triangular
 from catena.compiler.graph.forms import HowToSolve, Lapack, SmallMatrices
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
@@ -119,13 +119,19 @@ def _triangular_solve(b, a, x, *, outs, left_side, lower, transpose_a=0, unit_di
     transposed = int(getattr(transpose_a, "value", transpose_a)) or 0
     if conjugate_a and transposed == 1:
         transposed = 2
+    how = HowToSolve(bool(left_side), bool(lower), bool(transposed), bool(unit_diagonal))
     if _is_small(a, x):
-        how = HowToSolve(bool(left_side), bool(lower), bool(transposed), bool(unit_diagonal))
-        return small(b, "triangular_solve", [a, x], [(x.shape, x.dtype)], how)
+        return [_small_system(b, a, x, how)]
+    if x.size and not _is_complex(a) and triangular.is_cut(a, x, how.left, SMALL):
+        return [triangular.solve(b, a, x, how, SMALL, _small_system)]
     if conjugate_a and transposed == 0:
         a = b.map("conj", a)
     routine = lapack_calls.trsm(_dtype(a), *x.shape[-2:], left_side, lower, transposed, unit_diagonal)
     return call(b, routine, [a, x], x.shape[:-2])
+
+
+def _small_system(b, a, x, how: HowToSolve):
+    return small(b, "triangular_solve", [a, x], [(x.shape, x.dtype)], how)[0]
 
 
 def _lu(b, a, *, outs, **_):
