@@ -135,7 +135,7 @@ ROUTINES = {
     "schur": (linalg.schur, {"gees"}),
     "hessenberg": (linalg.hessenberg, {"gehrd"}),
     "tridiagonal": (linalg.tridiagonal, {"sytrd", "hetrd"}),
-    "triangular_solve": (lambda a: linalg.triangular_solve(a, a, left_side=True), {"trsm"}),
+    "triangular_solve": (lambda a: linalg.triangular_solve(a, a[..., :5], left_side=True), {"trsm"}),
     "tridiagonal_solve": (lambda a: linalg.tridiagonal_solve(a[..., 0], a[..., 1], a[..., 2], a), {"gtsv"}),
 }
 
