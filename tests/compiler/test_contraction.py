@@ -1,5 +1,6 @@
 """Products and convolutions by tiles against NumPy, on whole numbers, whose sums are exact: every bit must agree."""
 
+import math
 import string
 
 import numpy as np
@@ -188,6 +189,29 @@ def test_tiles_fit_the_registers_and_the_sizes():
             vectors = -(-p.columns // p.width)
             assert p.rows * vectors + vectors + 1 <= machine.vector_registers
             assert p.rows <= m and p.columns <= n and p.panels * p.columns + p.rest == n
+
+
+@pytest.mark.parametrize(
+    "extents", [(8, 32, 32), (2, 56, 56), (7, 13, 17), (3, 5, 1000), (97, 3), (2000, 3), (4, 1), (2, 3, 4, 50), (700,)]
+)
+def test_parts_of_the_terms_are_all_of_them_once(extents):
+    """Loops over parts and the terms of a tile reach each place once; a tile's panel of B stays in the nearest cache."""
+    terms = tuple(Axis(n, 10_000 ** (len(extents) - k), 0, 0) for k, n in enumerate(extents))
+    p = contraction.plan(Contraction(TYPES["float32"], (), (Axis(40, 1, 0, 64),), 64, terms), X86_64_V4, True)
+    reached = np.zeros(1, int)
+    for part in p.outside:
+        reached = (reached[:, None] + np.arange(0, part.axis.extent, part.steps) * part.axis.a).reshape(-1)
+    for x in p.inside:
+        reached = (reached[:, None] + np.arange(x.extent) * x.a).reshape(-1)
+    if any(part.is_innermost for part in p.outside):  # the last of these does what is there
+        reached = reached[reached // terms[-1].a % 10_000 < terms[-1].extent]
+    places = np.zeros(1, int)
+    for x in terms:
+        places = (places[:, None] + np.arange(x.extent) * x.a).reshape(-1)
+    assert sorted(reached) == sorted(places)
+    if len(extents) > 1:
+        last = p.inside[-1].extent
+        assert math.prod(x.extent for x in p.inside) <= max(last, X86_64_V4.memory.first_cache // 2 // (64 * 4))
 
 
 def test_large_operands_are_packed_and_small_ones_read_where_they_lie():

@@ -188,8 +188,8 @@ def test_a_left_operand_is_copied_before_the_loop():
 def test_a_vector_meets_few_lines_of_a_matrix_at_a_time():
     """All of which may belong into one set of a cache. The sums do not hang on where the matrix lies."""
     form = Contraction(TYPES["float32"], (), (), 1024, (Axis(256, 1, 1024, 0),))
-    count, _, size = contraction.plan(form, ICE_LAKE, True).outside
-    assert count * size == 256 and size <= 8
+    (part,) = contraction.plan(form, ICE_LAKE, True).outside
+    assert part.count * part.steps == 256 and part.steps <= 8
     v, m = whole(8, 300), whole(9, 300, 128)
     np.testing.assert_array_equal(jax.jit(jnp.matmul)(v, m), np.asarray(v) @ np.asarray(m))
 

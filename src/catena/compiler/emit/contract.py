@@ -9,7 +9,7 @@ import math
 
 from catena.compiler.emit import launches, parallel, tiles
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.plan.contraction import Axis, Plan, Tasks
+from catena.compiler.plan.contraction import Axis, Part, Plan, Tasks
 from catena.compiler.plan.program import Contract
 
 
@@ -86,11 +86,7 @@ class _Loops:
         last = e.op(f"icmp eq i64 {column_block}, {self._number(t.column_blocks - 1)}")
         last = e.op(f"and i1 {last}, {e.op(f'icmp ne i64 {self._number(self.plan.rest)}, 0')}")
         a, b, rest, c = self._member(member, a, b, rest, c)
-        if self.plan.outside is not None:
-            self._parts(a, b, rest, c, rows, panels, last)
-        else:
-            length = self._number(self.plan.inside[-1].extent)
-            self._columns(a, b, rest, c, length, "false", rows, panels, last)
+        self._parts(a, b, rest, c, rows, panels, last, self.plan.outside, "false")
         if self.after is not None:
             self._follow(member, *rows)
         return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
@@ -126,20 +122,26 @@ class _Loops:
             rest = self._moved(rest, at, x.b * length * max(p.rest, 1) if p.packed else x.b)
         return [a, b, rest, c]
 
-    def _parts(self, a, b, rest, c, rows, panels, last) -> None:
+    def _parts(self, a, b, rest, c, rows, panels, last, parts: tuple[Part, ...], adds: str, length=None) -> None:
         """A part of the terms after the other; all but the first are added to what is there."""
-        e, (count, axis, size) = self.e, self.plan.outside
-        part, opened = e.begin_loop(0, self._number(count))
-        length, at = self._number(self.plan.inside[-1].extent), part
-        if size is not None:
-            size = self._number(size)
+        e = self.e
+        if not parts:
+            self._columns(a, b, rest, c, length or self._number(self.plan.inside[-1].extent), adds, rows, panels, last)
+            return
+        (axis, steps, is_innermost), *others = parts
+        part, opened = e.begin_loop(0, self._number(parts[0].count))
+        at = part
+        if steps > 1:
+            size = self._number(steps)
             at = e.op(f"mul nuw nsw i64 {part}, {size}")
+        if is_innermost:
             left = e.op(f"sub nuw nsw i64 {self._number(axis.extent)}, {at}")
-            length = e.op(f"call i64 @llvm.smin.i64(i64 {left}, i64 {size})")
-        adds = e.op(f"icmp ne i64 {part}, 0")
+            length = e.op(f"call i64 @llvm.smin.i64(i64 {left}, i64 {self._number(steps)})")
+        later = e.op(f"icmp ne i64 {part}, 0")
+        adds = later if adds == "false" else e.op(f"or i1 {adds}, {later}")
         a, b = self._moved(a, at, axis.a), self._moved(b, at, self._b(axis.b, self.plan.columns))
         rest = self._moved(rest, at, self._b(axis.b, max(self.plan.rest, 1)))
-        self._columns(a, b, rest, c, length, adds, rows, panels, last)
+        self._parts(a, b, rest, c, rows, panels, last, tuple(others), adds, length)
         e.end_loop(opened)
 
     def _b(self, stride: int, columns: int) -> int:
@@ -231,7 +233,7 @@ class _Loops:
         p, vectors = self.plan, self._vectors(columns)
         outer = tuple(tiles.Term(x.extent, x.a, x.b) for x in self._terms(columns)[:-1])
         rows = p.left if below and not p.is_ragged else p.rows
-        told, adds = self._told(columns), p.outside is not None
+        told, adds = self._told(columns), bool(p.outside)
         tile = tiles.Tile(self.type, p.width, rows, vectors, told, outer, adds, below and p.is_ragged)
         return self.w.function(tiles.text(tile))
 

@@ -45,6 +45,18 @@ class Contraction(NamedTuple):
         return math.prod(x.extent for x in (*self.batch, *self.rows, *self.terms)) * self.columns
 
 
+class Part(NamedTuple):
+    """A loop over a term axis that stands around the tiles, which take so many `steps` of it at once."""
+
+    axis: Axis
+    steps: int
+    is_innermost: bool  # whether tiles are told how many steps are theirs: the last ones may be fewer
+
+    @property
+    def count(self) -> int:
+        return -(-self.axis.extent // self.steps)
+
+
 class Plan(NamedTuple):
     contraction: Contraction
     width: int
@@ -53,7 +65,7 @@ class Plan(NamedTuple):
     packed: bool  # whether B lies in panels of a tile's columns
     packs: bool  # whether a task copies each panel of B into memory of its own before tiles read it
     in_tiles: bool  # whether A lies in panels of a tile's rows, the last one with room for as many
-    outside: tuple[int, Axis, int | None] | None  # a loop around the tiles: how often, its axis, steps at once
+    outside: tuple[Part, ...]  # loops around the tiles, outermost first
     inside: tuple[Axis, ...]  # the terms of a tile
 
     @property
@@ -240,16 +252,28 @@ def _time(rows: int, columns: int, m: int, vectors: int, width: int, ragged: flo
 
 
 def _blocked(contraction: Contraction, columns: int, longest: int, machine: Machine):
-    """What is looped over around the tiles, with so many columns, and the terms of a tile, `longest` at most."""
-    first, *others = terms = contraction.terms or (Axis(1, 0, 0, 0),)
-    if not others and first.extent > longest + longest // 2:
-        count = -(-first.extent // longest)
-        size = -(-first.extent // count)
-        return (-(-first.extent // size), first, size), (first._replace(extent=size),)
-    panel = math.prod(x.extent for x in terms) * min(columns, contraction.columns) * contraction.type.bytes
-    if others and panel > machine.memory.second_cache // 2:
-        return (first.extent, first, None), tuple(others)
-    return None, terms
+    """What is looped over around the tiles, with so many columns, and the terms of a tile: of one axis `longest` at
+    most; of several, as many as leave a panel of B in the nearest cache, from which all tiles read it.
+    """
+    *outer, last = contraction.terms or (Axis(1, 0, 0, 0),)
+    outside, inside = [], [last]
+    room = machine.memory.first_cache // 2 // (min(columns, contraction.columns) * contraction.type.bytes)
+    if last.extent > longest + longest // 2:
+        size = -(-last.extent // -(-last.extent // longest))
+        outside, inside, room = [Part(last, size, True)], [last._replace(extent=size)], 0
+    for x in reversed(outer):
+        steps = _divisor(x.extent, room // math.prod(y.extent for y in inside))
+        if steps > 1:
+            inside.insert(0, x._replace(extent=steps))
+        if steps < x.extent:
+            outside.insert(0, Part(x, steps, False))
+            room = 0
+    return tuple(outside), tuple(inside)
+
+
+def _divisor(n: int, most: int) -> int:
+    """The greatest divisor of `n` that is at most `most`; 1 at least."""
+    return max(d for d in range(1, max(min(n, most), 1) + 1) if n % d == 0)
 
 
 def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
