@@ -76,7 +76,7 @@ def short_lgamma(z: Value) -> Value:
 
 def plain_lgamma(z: Value) -> Value:
     """To a few units in the last place, of which results near a zero have fewer digits; of positive doubles."""
-    return lgamma_of_parts(z, rounded_log, lambda d: horner(d, tables.LGAMMA_TWO["double"]), plain_stirling)
+    return lgamma_of_parts(z, rounded_log, lambda d: horner(d, tables.LGAMMA_TWO["double"]), plain_stirling, True)
 
 
 def short_stirling(t: Value) -> Value:
@@ -87,18 +87,24 @@ def plain_stirling(t: Value) -> Value:
     return horner(t, tables.STIRLING["double"])
 
 
-def lgamma_of_parts(z: Value, log: Callable, around_two: Callable, rest: Callable) -> Value:
-    """As `positive_lgamma`, without the parts that are rounded off."""
+def lgamma_of_parts(z: Value, log: Callable, around_two: Callable, rest: Callable, seldom: bool = False) -> Value:
+    """As `positive_lgamma`, without the parts that are rounded off. Where numbers below 2.5 come `seldom`, as among
+    sums of parameters, what these need is computed by vectors that have one.
+    """
     large = z >= 2.5
     finite = select(z < INFINITY, z, 1.0)
     safe = select(finite > 0.0, finite, 1.0)
     tiny, low = safe < 0.5, safe < 1.25
     logarithm = log(select(tiny, safe * (safe + 1.0), select(low | large, safe, 1.0)))
-    d = select(tiny, safe, select(low, safe - 1.0, safe - 2.0))
-    small = d * around_two(d) - logarithm
     t = 1.0 / select(large, safe, 2.5)
     by_stirling = fma(safe - 0.5, logarithm - 1.0, fma(t, rest(t), sum(LOG_TWO_PI_LESS_ONE_HALF)))
-    return select(z < INFINITY, select(large, by_stirling, small), z)
+
+    def near_zeros() -> list[Value]:
+        d = select(tiny, safe, select(low, safe - 1.0, safe - 2.0))
+        return [select(large, by_stirling, d * around_two(d) - logarithm)]
+
+    (result,) = if_any(z < 2.5, near_zeros, [by_stirling]) if seldom else near_zeros()
+    return select(z < INFINITY, result, z)
 
 
 def positive_lgamma(z: Value) -> Value:
