@@ -330,5 +330,5 @@ def test_several_operations_on_what_does_not_change_are_done_before_a_loop():
         return lax.fori_loop(0, 5, lambda i, x: x * 0.5 + ((a - b) * a + b), x)
 
     _, body = graph(f, np.ones(200, np.float32), a, b)
-    assert body.count("sub") == 0 and body.count("op=mul") == 1
+    assert body.count("sub") == body.count("op=mul") == 0 and body.count("op=fma") == 1  # x * 0.5 + what is known
     check(f, np.ones(200, np.float32), a, b)

@@ -151,6 +151,27 @@ def test_a_member_alone_has_the_bits_that_it_has_in_a_batch(name, n, dtype):
     np.testing.assert_array_equal(jax.tree.leaves(f(a[36]))[0], whole[0][36])
 
 
+@pytest.mark.parametrize("n", [4, 7])
+def test_a_complex_sign_has_the_bits_that_it_has_in_a_batch(n):
+    a = (regular(37, n, n, dtype=np.float64) + 1j * normal(37, n, n)).astype(np.complex64)
+    f = jax.jit(jnp.linalg.slogdet)
+    whole = f(a)
+    for k in range(37):
+        np.testing.assert_array_equal(f(a[k]).sign, whole.sign[k])
+        np.testing.assert_array_equal(f(a[k : k + 1]).logabsdet, whole.logabsdet[k : k + 1])
+    expected = np.linalg.slogdet(a.astype(np.complex128)).sign
+    np.testing.assert_allclose(whole.sign, expected, atol=1e-5)
+
+
+def test_the_slope_of_a_complex_sign():
+    """As the determinant turns by i dt, so does its sign, where only one row turns."""
+    a = (regular(5, 5, dtype=np.float64) + 1j * normal(5, 5)).astype(np.complex128)
+    turned = np.where(np.arange(5)[:, None] == 0, 1j * a, 0)
+    with jax.enable_x64(True):
+        sign, slope = jax.jvp(lambda a: jnp.linalg.slogdet(a).sign, (jnp.asarray(a),), (jnp.asarray(turned),))
+    np.testing.assert_allclose(slope, 1j * np.asarray(sign), atol=1e-10)
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_compiled_is_eager_within_rounding(name):
     a = regular(9, 6, 6, dtype=np.float64)

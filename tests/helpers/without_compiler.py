@@ -26,6 +26,8 @@ ROWS = [
     (GRAPHS, "compiler/test_elementwise.py"),
     (GRAPHS, "compiler/test_epilogues.py"),
     (GRAPHS, "compiler/test_extremes.py"),
+    (ACCURACY, "compiler/test_multiply_adds.py", "test_products_are_rounded_with_their_sums"),
+    (TEXTS, "compiler/test_multiply_adds.py", "test_nothing_is_multiplied_by_one"),
     (GRAPHS, "compiler/test_ordering.py"),
     (GRAPHS, "compiler/test_pauses.py"),
     (TEXTS, "compiler/test_streams.py"),

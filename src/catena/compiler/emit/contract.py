@@ -24,7 +24,7 @@ def contract(w, step: Contract) -> None:
     after = None
     if step.after is not None:
         own = [w.pointer(buffer) for buffer in step.operands.values()]
-        kernel = launches.row_function(w, step.after, list(step.operands), step.contract, in_place=step.in_place)
+        kernel = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
         after = kernel, own
     _Loops(w, p, step.tasks, after).write([a, b, rest, c])
 

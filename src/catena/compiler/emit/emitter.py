@@ -23,7 +23,6 @@ class Emitter:
         self.block = "entry"
         self.ask: str | None = None  # the address of the table by which long work asks whether to go on
         self.sizes: Sizes | None = None  # numbers that the text does not tell, if other programs may call it
-        self.contract = False  # whether a product may be rounded together with the sum that it goes into
 
     def name(self) -> str:
         self.count += 1

@@ -40,12 +40,10 @@ def launch(w, step: Launch) -> None:
     pointers = {b: w.pointer(buffer) for b, buffer in step.operands.items()}
     if step.opened is None:
         w.loops_here += 1
-        w.e.contract = step.contract
         NestWriter(w.e, nest, pointers, step.in_place, guard=_guard(w, w.e, nest, False), stops=w.checks.stops).write()
-        w.e.contract = False
         return
     numbers, ask = step.opened.whole(nest), interrupts.table(w) if step.pause else None
-    of_nest = (nest, list(pointers), step.in_place, step.opened, step.contract, step.pause)
+    of_nest = (nest, list(pointers), step.in_place, step.opened, step.pause)
     if step.parts:
         w.checks.calls += nest.is_checked
         name, sizes = _function(w, _text(w, *of_nest, step.parts))
@@ -73,15 +71,15 @@ def _guard(w, e: Emitter, nest: Nest, own_function: bool, sizes=None) -> bounds.
 # ---- nests as functions --------------------------------------------------------------------------------------
 
 
-def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, contract: bool, pause=None) -> Kernel:
+def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, pause=None) -> Kernel:
     """The function that runs a nest on ranges of its open loops; equal nests have one."""
     dims = (*nest.rows, opened.outer, opened.folded)
     sizes = tuple(w.values[b].nbytes for b in buffers) if w.sites is not None else ()  # checks hang on them
     w.checks.calls += nest.is_checked
-    key = (nest.key(buffers, dims), in_place, opened.key(nest), contract, sizes, pause, w.tells)
+    key = (nest.key(buffers, dims), in_place, opened.key(nest), sizes, pause, w.tells)
     known = w.texts.kernels
     if key not in known:
-        known[key] = _remembered(w, key, nest, buffers, in_place, opened, contract, pause)
+        known[key] = _remembered(w, key, nest, buffers, in_place, opened, pause)
     return known[key]
 
 
@@ -107,7 +105,6 @@ def _text(
     buffers: list[int],
     in_place: bool,
     opened: Open,
-    contract: bool,
     pause: Pause | None,
     sizes: dict | None = None,
 ) -> Text:
@@ -115,7 +112,6 @@ def _text(
     e, written, table = Emitter(), nest.written(), []
     if not w.tells:
         e.sizes = Sizes(e.slots, "%sizes", lambda n: table.append(n) or len(table) - 1)
-    e.contract = contract
     outer = [f"%o{j}" for j in range(len(nest.rows) - 1)]
     names, guard = {b: f"%b{i}" for i, b in enumerate(buffers)}, _guard(w, e, nest, True, sizes)
     NestWriter(e, nest, names, in_place, opened.ranges(), outer, guard, pause).write()
@@ -127,11 +123,9 @@ def _text(
     return Text("\n".join([head, "entry:", *e.slots, *e.lines, *fence, "  ret void", "}"]), e.needs, table)
 
 
-def row_function(
-    w, nest: Nest, buffers: list[int], contract: bool, pause: Pause | None = None, in_place: bool = False
-) -> Kernel:
+def row_function(w, nest: Nest, buffers: list[int], pause: Pause | None = None, in_place: bool = False) -> Kernel:
     """The function that runs a nest of a row group on a range of rows."""
-    return kernel(w, nest, buffers, in_place, Open(nest.rows[-1]), contract, pause)
+    return kernel(w, nest, buffers, in_place, Open(nest.rows[-1]), pause)
 
 
 # ---- row groups ----------------------------------------------------------------------------------------------
@@ -147,7 +141,7 @@ def rows(w, step: Rows) -> None:
     first = step.group[0]
     extents = [first.extents[d] for d in first.rows]
     ask = interrupts.table(w) if any(step.pauses) else None
-    kernels = [row_function(w, n, n.buffers(), step.contract, pause) for n, pause in zip(step.group, step.pauses)]
+    kernels = [row_function(w, n, n.buffers(), pause) for n, pause in zip(step.group, step.pauses)]
     body = _rows_text(step, kernels, list(step.operands), len(extents))
     pointers = [*(w.pointer(b) for b in step.operands.values()), *([ask] if ask else [])]
     sizes = [n for kernel in kernels for n in kernel.sizes]

@@ -59,18 +59,13 @@ def emit(e: Emitter, op: str, t: Type, xs: list[str], types: list[Type], attr, w
 def _float(e: Emitter, op: str, t: Type, xs: list[str], width: int, attr) -> str:
     r = vector(t.register, width)
     if op in FLOAT_BINARY:
-        return e.op(f"{FLOAT_BINARY[op]}{_contract(e, op)} {r} {xs[0]}, {xs[1]}")
+        return e.op(f"{FLOAT_BINARY[op]} {r} {xs[0]}, {xs[1]}")
     if op in FLOAT_INTRINSICS:
         return intrinsic(e, FLOAT_INTRINSICS[op], t, xs, width)
     rule = _FLOAT.get(op)
     if rule is not None:
         return rule(e, t, xs, width, attr)
     return library(e, op, t, xs, width)
-
-
-def _contract(e: Emitter, op: str) -> str:
-    """The flag that lets LLVM make one operation of a product and a sum."""
-    return " contract" if e.contract and op in ("add", "sub", "mul", "square") else ""
 
 
 def intrinsic(e: Emitter, name: str, t: Type, xs: list[str], width: int) -> str:
@@ -170,7 +165,7 @@ _FLOAT = {
     "max": _float_extreme("maximum"),
     "min": _float_extreme("minimum"),
     "sign": _float_sign,
-    "square": lambda e, t, xs, w, a: e.op(f"fmul{_contract(e, 'square')} {vector(t.register, w)} {xs[0]}, {xs[0]}"),
+    "square": lambda e, t, xs, w, a: e.op(f"fmul {vector(t.register, w)} {xs[0]}, {xs[0]}"),
     "reciprocal": _reciprocal,
     "rsqrt": lambda e, t, xs, w, a: _reciprocal(e, t, [intrinsic(e, "sqrt", t, xs, w)], w, a),
     "fma": lambda e, t, xs, w, a: intrinsic(e, "fma", t, xs, w),

@@ -80,7 +80,8 @@ def _is_long(v) -> bool:
         if x.form in ("input", "constant") or not FORMS[x.form].inline:
             read += x.nbytes
             continue
-        operations += x.form == "map" and x.size == v.size
+        if x.form == "map" and x.size == v.size:
+            operations += 2 if x.params.op == "fma" else 1
         more = [a for a in x.args if a.number not in seen]
         seen.update(a.number for a in more)
         ask.extend(more)

@@ -39,6 +39,7 @@ from catena.compiler.graph import (
     indexing,
     layouts,
     library,
+    multiply_adds,
     ordering,
     parts,
     products,
@@ -522,14 +523,14 @@ class Builder:
     def call(self, closed_jaxpr, operands: Sequence[Value], checks: str = "") -> list[Value]:
         """The results of `closed_jaxpr`, written into this region (inlined), and tested for some kinds of failures."""
         jaxpr = closed_jaxpr.jaxpr
-        constants = [self.constant(storage(c)) for c in closed_jaxpr.consts]
-        env: dict[Any, Value] = dict(zip(jaxpr.constvars, constants))
+        env: dict[Any, Value] = dict(zip(jaxpr.constvars, [self.constant(storage(c)) for c in closed_jaxpr.consts]))
         env.update(zip(jaxpr.invars, operands))
         before, outside = self._source, self.checks
         self.checks = outside.more(checks)
+        products = multiply_adds.find(jaxpr) if self.loop else {}  # that are rounded together with sums
         for eqn in jaxpr.eqns:
             self._source = eqn.source or before
-            self._equation(eqn, env)
+            self._equation(eqn, env, products)
         self._source, self.checks = before, outside
         return [self._literal(v) if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
@@ -539,8 +540,8 @@ class Builder:
             return self.constant(held)
         return self.constant(np.asarray(storage(atom.val), physical(aval)[1]))
 
-    def _equation(self, eqn, env) -> None:
-        rule = eqn.primitive.lower or eqn.primitive.rule("lower")
+    def _equation(self, eqn, env, products: dict) -> None:
+        rule = multiply_adds.rule(self, eqn, env, products) or eqn.primitive.lower or eqn.primitive.rule("lower")
         operands = [self._literal(v) if type(v) is Literal else env[v] for v in eqn.invars]
         by_parts = in_parts(eqn)
         results = self.call(by_parts, operands) if by_parts else self.checks.around(self, eqn, rule, operands)

@@ -55,9 +55,7 @@ def _outer(b, lhs, lb: tuple, rhs, rb: tuple, shape: list):
 
 
 def _inner(b, lhs, rhs, left: tuple, right: tuple, batch: int):
-    """The inner product of vectors, as a sum: in a loop that is rounded as a product is, and the kernel that makes the
-    vectors takes it along.
-    """
+    """The inner product of vectors, as a sum, which the kernel that makes the vectors takes along."""
     products = b.map("mul", b.transpose(lhs, left), b.transpose(rhs, right))
     return b.reduce("sum", products, tuple(range(batch, len(left))))
 

@@ -37,9 +37,8 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
         ahead.next_lines(p.machine.memory, frame.fused.region.values, nest)
     operands = p.operands(frame, nest)
     blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
-    contract = p.depth > 0
     if _in_place(nest, blocks, p.depth):
-        frame.steps.append(Launch(nest, operands, in_place, contract))
+        frame.steps.append(Launch(nest, operands, in_place))
         return
     chunk = sharing.chunk(p.machine.sharing, nest, in_place, p.depth > 0)
     if chunk is None and (size := partial.chunk(p.machine.sharing, nest, in_place)) is not None:
@@ -50,7 +49,7 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
     opened = ranges.choose(nest, in_place, nest.order[0] if chunk else None)
     units = sharing.work(nest)
     pause = pauses.plan(p.machine.sharing, nest, chunk / nest.extents[nest.order[0]] if chunk else 1)
-    frame.steps.append(Launch(nest, operands, in_place, contract, opened, chunk, units=units, pause=pause))
+    frame.steps.append(Launch(nest, operands, in_place, opened, chunk, units=units, pause=pause))
 
 
 def _in_place(nest: Nest, blocks: int, depth: int) -> bool:
@@ -137,9 +136,7 @@ def _in_parts(p: Planner, frame: Frame, nest: Nest, size: int) -> None:
         p.define(frame, part)
     operands, units = p.operands(frame, nest), sharing.work(nest)
     pause = pauses.plan(p.machine.sharing, nest, size / nest.extents[ranges.first_folded(nest)])
-    frame.steps.append(
-        Launch(nest, operands, False, p.depth > 0, split.opened, size, split.cut, split.each, units, pause)
-    )
+    frame.steps.append(Launch(nest, operands, False, split.opened, size, split.cut, split.each, units, pause))
     _join(p, frame, split.made, split.joins)
 
 
@@ -193,7 +190,7 @@ def rows(p: Planner, frame: Frame, i: int, _) -> None:
     each = -(-blocks // chunks)
     rows = math.prod(group.nests[0].extents[d] for d in group.nests[0].rows)
     stops = [pauses.plan(limits, nest, block / rows) for nest in group.nests]
-    frame.steps.append(Rows(group.nests, group.private, operands, p.depth > 0, block, each, blocks, work, stops))
+    frame.steps.append(Rows(group.nests, group.private, operands, block, each, blocks, work, stops))
 
 
 def _stream_rows(machine: Machine, group: stitch.RowGroup) -> None:

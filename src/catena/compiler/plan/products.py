@@ -192,7 +192,7 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left
     of_after = {} if after is None else p.operands(frame, after)
     tasks = contraction.tasks(plan, p.machine, p.depth > 0, after is not None)
     c = p.address(frame, v)
-    frame.steps.append(Contract(plan, tasks, lines, panels, rest, c, p.depth > 0, after, in_place, of_after))
+    frame.steps.append(Contract(plan, tasks, lines, panels, rest, c, after, in_place, of_after))
     if plan.packed:
         p.free_here(frame, (panels, rest))
     if plan.in_tiles:

@@ -173,14 +173,12 @@ class Launch(Step):
 
     `opened` are the loops whose ranges are arguments of the nest's function, None where the nest is written in place;
     `chunk` is how many iterations of the range at `cut` make a task for a thread, None for one call. Tasks leave
-    `parts[value]` bytes each in memory of their own. Where `contract`, a product that goes into a sum is rounded with
-    it. `pause` is where a long nest asks whether to go on.
+    `parts[value]` bytes each in memory of their own. `pause` is where a long nest asks whether to go on.
     """
 
     nest: Nest
     operands: dict[int, Buffer]
     in_place: bool
-    contract: bool
     opened: Any = None
     chunk: int | None = None
     cut: int = 0
@@ -210,7 +208,6 @@ class Rows(Step):
     group: list[Nest]
     private: dict[int, int]
     operands: dict[int, Buffer]
-    contract: bool
     block: int
     blocks_each: int  # of rows, in a task
     blocks_in_all: int
@@ -282,7 +279,6 @@ class Contract(Step):
     b: Buffer
     rest: Buffer | None
     c: Buffer
-    contract: bool
     after: Nest | None = None
     in_place: bool = False
     operands: dict[int, Buffer] = field(default_factory=dict)

@@ -45,6 +45,7 @@ from catena.numpy.reading import read
 from catena.numpy.shaping import ravel, reshaped
 from catena.runtime import lapack
 from catena.transform.custom_jvp import custom_jvp
+from catena.transform.grad import jvp
 from catena.typing import ArrayLike
 
 
@@ -135,6 +136,17 @@ def _sum(x):
 _sum.defjvps(lambda t, y, x: reductions.sum(t, -1))
 
 
+@custom_jvp
+def _directions(x):
+    """The product of complex numbers over the last axis, see ``_folded``."""
+    return _folded(lax.mul, x) if x.shape[-1] else reductions.prod(x, -1)
+
+
+@_directions.defjvp
+def _directions_jvp(primals, tangents):
+    return _directions(*primals), jvp(lambda x: reductions.prod(x, -1), primals, tangents)[1]
+
+
 def _product(pivots, values):
     """The product over the last axis, with the sign of the permutation."""
     return lax.mul(_parity(pivots, values.dtype), _folded(lax.mul, values))
@@ -204,7 +216,8 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         factors, pivots, _ = lax.linalg.lu(a)
         values, sign = diagonal(factors, 0, -2, -1), _parity(pivots, a.dtype)
     sizes = lax.abs(values)
-    sign = lax.mul(sign, reductions.prod(_direction(values, sizes), -1))
+    prod = _directions if dtypes.is_complex(a.dtype) else lambda x: reductions.prod(x, -1)  # of signs it is exact
+    sign = lax.mul(sign, prod(_direction(values, sizes)))
     return SlogdetResult(sign, _sum(lax.log(sizes)))
 
 
