@@ -168,6 +168,12 @@ def test_zeros_and_nans():
     np.testing.assert_array_equal(np.isnan(most), [False, True, True, False, False])
 
 
+def test_windows_of_complex_numbers():
+    x = (rng.normal(size=(7, 2)) @ [1, 1j]).astype(np.complex64)
+    got = jax.jit(lambda x: jax.lax.reduce_window(x, np.complex64(0), jax.lax.add, (3,), (1,), "VALID"))(x)
+    np.testing.assert_allclose(got, x[:-2] + x[1:-1] + x[2:], atol=1e-5)
+
+
 def test_lanes_are_places():
     """A convolution of one channel folds nothing; without padding it tests nothing either."""
     f = jax.jit(lambda x, w: jax.lax.conv_general_dilated(x, w, (1, 1), "VALID"))

@@ -68,9 +68,11 @@ def reduce(b, kind: str, x, fill, dims, *sizes):
 
 def _is_short(kind: str, dtype, count: int) -> bool:
     """Whether a reduction of so many elements is written out. Sums of narrow floats are rounded once, at their end."""
-    if kind == "sum":
-        return 1 < count <= SHORT and not TYPES[dtype.name].narrow
-    return 1 < count <= SHORT and kind in OPERATIONS and KIND[dtype] != "c"
+    if not 1 < count <= SHORT:
+        return False
+    if KIND[dtype] == "c":
+        return kind == "sum"
+    return kind in OPERATIONS and not (kind == "sum" and TYPES[dtype.name].narrow)
 
 
 def select_and_scatter_add(b, source, operand, select_op, dims, strides, padding):
