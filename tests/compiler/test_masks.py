@@ -72,3 +72,33 @@ def test_what_is_computed_for_a_pad_is_computed_before_it_where_the_border_is_wi
     f = lambda x: jnp.pad(x[0] * x[1] + x[2] * x[3], ((border, border),))
     assert jax.jit(f).lower(X).compile().as_text("program").count("launch") == loops
     np.testing.assert_allclose(jax.jit(f)(X), np.pad(X[0] * X[1] + X[2] * X[3], border), rtol=1e-6)
+
+
+DROPPED = {"all": (0, 50), "half": (0, 100), "none": (50, 99), "some below": (-60, 50)}
+
+
+@pytest.mark.parametrize("name", DROPPED)
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_updates_beyond_an_array(name, dtype):
+    """In it, beyond it and below it, one by one."""
+    at = np.random.default_rng(0).integers(*DROPPED[name], 300).astype(dtype)
+    y = np.random.default_rng(1).integers(0, 9, 300).astype("float32")
+    with jax.enable_x64(True):
+        add, most = (
+            jax.jit(getattr(jax.ops, f"segment_{kind}"), static_argnums=2)(y, at, 50) for kind in ("sum", "max")
+        )
+    expected, largest = np.zeros(50), np.full(50, -np.inf)
+    inside = (at >= 0) & (at < 50)
+    np.add.at(expected, at[inside], y[inside])
+    np.maximum.at(largest, at[inside], y[inside])
+    np.testing.assert_array_equal(add, expected)
+    np.testing.assert_array_equal(most, largest)
+
+
+def test_updates_that_are_dropped_do_not_wait_for_each_other():
+    """What they read there is not what they write; that an index is inside is one comparison."""
+    f = lambda y, i: jax.ops.segment_sum(y, i, num_segments=50)
+    written = text_of(jax.make_jaxpr(f)(np.ones(300, "float32"), np.ones(300, "int32")), machine=X86_64_V4)
+    elsewhere = re.findall(r"select i1 %\S+, ptr %\S+, ptr (%\S+)", written)
+    assert len(elsewhere) == len(set(elsewhere)) == 2
+    assert "icmp ult i32" in written

@@ -165,6 +165,10 @@ class BodyWriter:
             return lanes
         if width > 1 and (stages.FIRST, i) in c.env:
             return stages.second(self, i, c)
+        if s.op == "and" and (between := _between(self.nest, s)) is not None:
+            t = TYPES[self.nest.stmts[between.args[0]].type]
+            x, bound = _operands(self, between, c, width)
+            return self.e.op(f"icmp ult {vector(t.register, width)} {x}, {bound}")
         types = [TYPES[self.nest.stmts[a].type] for a in s.args]
         return ops.emit(self.e, s.op, TYPES[s.type], _operands(self, s, c, width), types, s.attr, width)
 
@@ -328,6 +332,24 @@ class BodyWriter:
         mask = mask or active
         later = self.layout.coefficient(key, self.nest.tile) * ROWS_LATER if self.nest.tile is not None else 0
         streams.store(self.e, past_caches, t, x, pointer, width, stride or 1, mask, later)
+
+
+def _between(nest, s):
+    """What compares with the bound where a statement says that an index is not negative and below a bound that is not
+    either: of unsigned numbers that is one comparison.
+    """
+    for low, high in (s.args, s.args[::-1]):
+        a, b = nest.stmts[low], nest.stmts[high]
+        if (
+            (a.op, b.op) != ("ge", "lt")
+            or a.args[0] != b.args[0]
+            or nest.stmts[a.args[0]].type not in ("int32", "int64")
+        ):
+            continue
+        zero, bound = nest.stmts[a.args[1]], nest.stmts[b.args[1]]
+        if zero.op == bound.op == "const" and zero.attr == 0 <= bound.attr:
+            return b
+    return None
 
 
 def apart(body: BodyWriter, copies: list[Copy]) -> list[Copy]:

@@ -19,7 +19,7 @@ class Emitter:
         self.codes: dict[str, tuple] = {}  # widened floats -> their dtype's name, what they were in memory
         self.needs: dict = {}  # helper functions: name -> declaration or definition, or what defines it
         self.count = 0
-        self._nowhere: dict[int, str] = {}  # slots for accesses with a false mask, by their bytes
+        self._nowhere: dict[tuple[int, bool], str] = {}  # slots for accesses with a false mask
         self.block = "entry"
         self.ask: str | None = None  # the address of the table by which long work asks whether to go on
         self.sizes: Sizes | None = None  # numbers that the text does not tell, if other programs may call it
@@ -205,7 +205,7 @@ class Emitter:
         raw, m = self.narrow(x, t, width), t.memory
         if width == 1:
             if mask is not None:
-                pointer = self.op(f"select i1 {mask}, ptr {pointer}, ptr {self.nowhere()}")
+                pointer = self.op(f"select i1 {mask}, ptr {pointer}, ptr {self.nowhere(written=True)}")
             self.do(f"store {m} {raw}, ptr {pointer}, align {t.bytes}")
         elif stride == -1:
             raw = self.reversed(raw, m, width)
@@ -238,11 +238,13 @@ class Emitter:
             f"<{width} x i1> {mask})"
         )
 
-    def nowhere(self, size: int = 16) -> str:
-        """A stack slot of so many bytes that accesses with a false mask go to."""
-        if size not in self._nowhere:
-            self._nowhere[size] = self.slot(f"[{size} x i8]", 16)
-        return self._nowhere[size]
+    def nowhere(self, size: int = 16, written: bool = False) -> str:
+        """A stack slot of so many bytes that accesses with a false mask go to: one is read, another written. Of one
+        for both, each update that is left out would wait for the one before it.
+        """
+        if (size, written) not in self._nowhere:
+            self._nowhere[size, written] = self.slot(f"[{size} x i8]", 16)
+        return self._nowhere[size, written]
 
     def reversed(self, x: str, element: str, width: int) -> str:
         v = vector(element, width)
