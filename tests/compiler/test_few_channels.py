@@ -179,3 +179,24 @@ def test_lanes_are_places():
     f = jax.jit(lambda x, w: jax.lax.conv_general_dilated(x, w, (1, 1), "VALID"))
     text = f.lower(np.ones((1, 1, 20, 40), np.float32), np.ones((1, 1, 3, 3), np.float32)).compile().as_text("nests")
     assert "fold" not in text and "select" not in text
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("channels, groups", [((2, 1), {}), ((3, 3), {"feature_group_count": 3}), ((40, 40), {})])
+@pytest.mark.parametrize("padding", [((0, 0), (0, 0)), ((-9, -9), (2, -9))])
+def test_kernels_that_fit_nowhere(dtype, channels, groups, padding):
+    """Of more taps than are written out, which have no place at all."""
+    inputs, outputs = channels
+    x = jnp.ones((2, inputs, 9, 3), dtype)
+    w = jnp.ones((outputs, inputs // groups.get("feature_group_count", 1), 7, 6), dtype)
+    got = jax.jit(lambda x, w: jax.lax.conv_general_dilated(x, w, (1, 2), padding, **groups))(x, w)
+    assert got.dtype == dtype and got.shape == (2, outputs, 3 if padding[0] == (0, 0) else 0, 0)
+
+
+@pytest.mark.parametrize("operation, init", [(jax.lax.add, 0), (jax.lax.add, 3), (jax.lax.mul, 1), (jax.lax.max, -9)])
+@pytest.mark.parametrize("window", [3, 40])
+def test_windows_that_fit_nowhere(operation, init, window):
+    f = lambda x: jax.lax.reduce_window(x, init, operation, (window, 1), (1, 1), ((-1, -2), (0, 0)))  # noqa: E731
+    x = jnp.ones((2, 4), jnp.int32)
+    for got in (f(x), jax.jit(f)(x)):
+        assert got.shape == (0, 4)

@@ -528,6 +528,15 @@ def test_unsigned_indices_are_never_negative(dtype, jit):
         np.testing.assert_array_equal(jit(lambda i: x.at[i].set(0.0))(i), [0, 0 if i.ndim else 1, 2, 3])
 
 
+@pytest.mark.parametrize("jit", [catena.jit, lambda f: f])
+def test_unsigned_indices_that_no_position_is_large_enough_for(jit):
+    with catena.enable_x64(True):
+        x, i = jnp.arange(4.0), np.array([1, 2**64 - 1, 2**63], np.uint64)
+        np.testing.assert_array_equal(jit(lambda i: x[i])(i), [1, 3, 3])
+        np.testing.assert_array_equal(jit(lambda i: x.at[i].get(mode="fill", fill_value=-1))(i), [1, -1, -1])
+        np.testing.assert_array_equal(jit(lambda i: x.at[i].set(9.0))(i), [0, 9, 2, 3])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "bool", "complex64"])
 @pytest.mark.parametrize("jit", [catena.jit, lambda f: f])
 def test_take_along_axis_by_one_hot_vectors(dtype, jit):

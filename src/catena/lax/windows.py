@@ -429,10 +429,12 @@ def _one_by_one(*args, jaxpr, window_dimensions, window_strides, padding, base_d
     counts = reduce_window_shape_tuple(
         shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
     )
+    totals = [broadcast(init, counts) for init in inits]
+    if 0 in counts:  # where padding may take away more than there is
+        return totals
     config = [(lo, hi, d - 1) for (lo, hi), d in zip(padding, base_dilation, strict=True)]
     padded = [pad(x, init, config) for x, init in zip(operands, inits, strict=True)]
-    totals = [broadcast(init, counts) for init in inits]
-    for at in np.ndindex(*window_dimensions) if 0 not in counts else ():
+    for at in np.ndindex(*window_dimensions):
         starts = [i * d for i, d in zip(at, window_dilation, strict=True)]
         limits = [s + (c - 1) * w + 1 for s, c, w in zip(starts, counts, window_strides, strict=True)]
         elements = [slice_(x, starts, limits, window_strides) for x in padded]

@@ -380,7 +380,10 @@ class Plan:
         if isinstance(value, Array | Tracer):
             column = from_end(value, n, dtype) if self.wrap else as_position(value, dtype)
             return lax.expand_dims(column, tuple(range(-after, 0))) if column.ndim and after else column
-        value = np.asarray(value).astype(np.int64, copy=False)
+        value = np.asarray(value)
+        if dtypes.KIND[value.dtype] == "u":  # what is too large for a position is not one from the end
+            value = np.minimum(value, min(np.iinfo(value.dtype).max, np.iinfo(np.int64).max))
+        value = value.astype(np.int64, copy=False)
         value = np.where(value < 0, value + n, value) if self.wrap else value
         column = np.asarray(np.clip(value, -1, np.iinfo(dtype).max)).astype(dtype)
         return column.reshape(column.shape + (1,) * after) if column.ndim else column

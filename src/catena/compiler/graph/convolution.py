@@ -12,7 +12,7 @@ import numpy as np
 from catena.compiler.graph import few_channels
 from catena.compiler.graph.forms import Convolve
 from catena.compiler.graph.types import TYPES
-from catena.compiler.graph.windows import Sizes
+from catena.compiler.graph.windows import Sizes, positions
 from catena.core.dtypes import KIND
 
 
@@ -39,13 +39,17 @@ def conv(
         lhs, rhs = b.convert(lhs, wide), b.convert(rhs, wide)
     else:
         wide = out_dtype
+    sizes = Sizes(tuple(window_strides), tuple(padding), tuple(lhs_dilation), tuple(rhs_dilation))
+    space, kernel = [lhs.shape[d] for d in lhs_spec[2:]], [rhs.shape[d] for d in rhs_spec[2:]]
+    if 0 in (places := positions(space, kernel, *sizes)):  # what is padded by less than nothing may have no extents
+        y = (lhs.shape[lhs_spec[0]] // batch_groups, rhs.shape[rhs_spec[0]], *places)
+        return b.full([y[k] for k in np.argsort(out_spec)], np.zeros((), out_dtype))
     empty = 0 in lhs.shape or 0 in rhs.shape
     layout = lhs.shape, rhs.shape, lhs_spec, rhs_spec, out_spec
     few = not empty and few_channels.suits(*layout, feature_groups, batch_groups)
     if few:
         lhs, rhs = b.convert(lhs, wide), b.convert(rhs, wide)
     if few or not empty and lhs.dtype == rhs.dtype == wide and KIND[wide] in "fiu" and not TYPES[wide.name].narrow:
-        sizes = Sizes(tuple(window_strides), tuple(padding), tuple(lhs_dilation), tuple(rhs_dilation))
         y = _direct(b, lhs, rhs, lhs_spec, rhs_spec, sizes, feature_groups, batch_groups, few)
         return b.convert(_laid_out(b, y, out_spec), out_dtype)
     x, w = b.transpose(lhs, lhs_spec), b.transpose(rhs, rhs_spec)  # N C *S and O I *K

@@ -58,6 +58,8 @@ def reduce(b, kind: str, x, fill, dims, *sizes):
     """The reduction of each window: of short ones, operations on shifted arrays, whose lanes are places side by side
     and which know where the padding lies.
     """
+    if 0 in (counts := positions(x.shape, dims, *sizes)):  # what is padded by less than nothing may have no extents
+        return b.full(counts, np.zeros((), x.dtype))
     if not _is_short(kind, x.dtype, math.prod(dims)):
         return b.reduce(kind, b.window(x, fill, dims, *sizes), range(x.ndim, 2 * x.ndim))
     first, *others = shifted(b, x, fill, dims, *sizes)
