@@ -50,14 +50,32 @@ def test_outside_of_loops_each_operation_is_rounded():
     assert not np.array_equal(found, rounded_once(X, Y, Z))
 
 
-def test_what_something_else_reads_is_rounded_by_itself():
+def test_what_something_else_reads_is_rounded_by_itself_for_that():
     def step(carry, _):
         x, c = carry
         product = x * Y
         return (product, product + c), None
 
-    _, found = jax.jit(lambda x, c: lax.scan(step, (x, c), None, 1)[0])(X, Z)
-    np.testing.assert_array_equal(found, rounded_twice(X, Y, Z))
+    product, found = jax.jit(lambda x, c: lax.scan(step, (x, c), None, 1)[0])(X, Z)
+    np.testing.assert_array_equal(product, np.asarray(X) * np.asarray(Y))
+    np.testing.assert_array_equal(found, rounded_once(X, Y, Z))
+
+
+@pytest.mark.parametrize("seen", [lambda p: p, lambda p: p.reshape(5, 8), lambda p: p * p, lambda p: jnp.zeros(())])
+def test_bits_do_not_hang_on_who_else_reads_a_product(seen):
+    """Nor on whether a program wants what they make of it: where nobody does, it is left out when compiled."""
+
+    def step(c, x):
+        product = x * c
+        seen(product * 2.0)
+        return product + x, seen(product)
+
+    both = lambda c, xs: lax.scan(step, c, xs)  # noqa: E731
+    one = lambda c, xs: lax.scan(step, c, xs)[0]  # noqa: E731
+    c, xs = X, jnp.stack([Y, Z, X])
+    expected = np.asarray(jax.jit(one)(c, xs))
+    for found in (jax.jit(both)(c, xs)[0], one(c, xs), both(c, xs)[0], jax.jit(jax.vmap(both))(c[None], xs[None])[0][0]):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_what_lies_in_between_is_rounded_by_itself():

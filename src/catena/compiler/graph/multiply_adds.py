@@ -1,15 +1,15 @@
-"""In loops, a product of floats that goes into one sum is rounded together with it: one operation, not two in a row.
+"""In loops, a product of floats that goes into a sum is rounded together with it: one operation, not two in a row.
 
 Time in loops is that of chains of operations, each of which waits for the one before. Which products are rounded so is
-seen in the equations alone: not in what is fused with what, nor in extents, threads or vectors, so values do not hang
-on these. It is the first operand of a sum or difference, else the second, that is a product which nothing else reads;
-it may have been spread or reshaped in between, as ``vmap`` does to what it need not batch. Outside of loops each
-operation is rounded by itself, as when it is evaluated eagerly.
+seen in the equations that make a value alone: not in what is fused with what, nor in extents, threads or vectors, nor
+in what else reads a product, which may be nobody's any more in a larger program; so values do not hang on these. It is
+the first operand of a sum or difference, else the second, that is a product; it may have been spread or reshaped in
+between, as ``vmap`` does to what it need not batch. For others that read it, it is rounded by itself. Outside of loops
+each operation is, as when it is evaluated eagerly.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -36,17 +36,15 @@ def find(jaxpr) -> dict[int, Product]:
     """The products that are rounded together with a sum, by the identity of the equation of the sum."""
     if not any(eqn.primitive.name in SUMS for eqn in jaxpr.eqns):
         return {}
-    read = Counter(v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal)
-    read.update(v for v in jaxpr.outvars if type(v) is not Literal)
-    made: dict[Any, Product] = {}  # products that are read once, by the variable that holds them
+    made: dict[Any, Product] = {}  # products, by the variable that holds them
     found = {}
     for eqn in jaxpr.eqns:
         name = eqn.primitive.name
         if name in SUMS and (position := next((k for k, v in enumerate(eqn.invars) if _of(made, v)), None)) is not None:
             found[id(eqn)] = made[eqn.invars[position]]._replace(operand=position)
-        elif _is_view(eqn) and (product := _of(made, eqn.invars[0])) and read[eqn.outvars[0]] == 1:
+        elif _is_view(eqn) and (product := _of(made, eqn.invars[0])):
             made[eqn.outvars[0]] = product._replace(views=(*product.views, eqn))
-        elif _is_product(eqn) and read[eqn.outvars[0]] == 1:
+        elif _is_product(eqn):
             made[eqn.outvars[0]] = Product(0, eqn, ())
     return found
 
