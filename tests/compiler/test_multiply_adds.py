@@ -74,7 +74,12 @@ def test_bits_do_not_hang_on_who_else_reads_a_product(seen):
     one = lambda c, xs: lax.scan(step, c, xs)[0]  # noqa: E731
     c, xs = X, jnp.stack([Y, Z, X])
     expected = np.asarray(jax.jit(one)(c, xs))
-    for found in (jax.jit(both)(c, xs)[0], one(c, xs), both(c, xs)[0], jax.jit(jax.vmap(both))(c[None], xs[None])[0][0]):
+    for found in (
+        jax.jit(both)(c, xs)[0],
+        one(c, xs),
+        both(c, xs)[0],
+        jax.jit(jax.vmap(both))(c[None], xs[None])[0][0],
+    ):
         np.testing.assert_array_equal(found, expected)
 
 
