@@ -86,3 +86,19 @@ def test_sums_of_few_columns(rows, columns):
     np.testing.assert_array_equal(jax.jit(lambda x: jnp.sum(x, 1))(x), x.sum(1))
     np.testing.assert_array_equal(jax.jit(lambda x: jnp.max(x, 1))(x), x.max(1))
     np.testing.assert_array_equal(jax.jit(lambda y, x: y @ x)(y, x[0]), y @ x[0])
+
+
+@pytest.mark.parametrize("rows", [8, 9, 33])
+def test_rows_that_are_told_by_their_numbers(rows):
+    """A row of a matrix whose others are zeros is a choice by the number of a row, which differs in rows at once."""
+
+    def f(v, m, i):
+        chosen = jnp.where(jnp.arange(rows)[:, None] == i, v, 0)
+        return chosen, jnp.sum(m * chosen, 1)
+
+    v, m = integers(16), integers(rows, 16)
+    expected = np.zeros((rows, 16))
+    expected[3] = v
+    chosen, total = jax.jit(f)(jnp.float32(v), jnp.float32(m), 3)
+    np.testing.assert_array_equal(chosen, expected)
+    np.testing.assert_array_equal(total, (m * expected).sum(1))

@@ -351,7 +351,8 @@ def _share_loads(nest: Nest, d: int, machine: Machine) -> None:
     shared = [s for s, mask in loads if not mask >> d & 1]
     plain = all(s.op == "load" and not s.args and not s.attr[2][2] for s, _ in loads)
     simple = plain and all(affine.coefficient(s.attr[2], nest.vector) == 1 for s, _ in loads)
-    folds = all(f.kind in COMBINE and not f.partial for f in nest.folds)
+    moving = any(s.op == "affine" and affine.coefficient(s.attr, d) for s in nest.stmts)  # which all rows would share
+    folds = all(f.kind in COMBINE and not f.partial for f in nest.folds) and not moving
     inner = [k for k in nest.order if k in nest.reduced]
     count = min(AT_ONCE, machine.vector_registers // (2 * nest.unroll * max(len(nest.folds), 1)))
     if not (shared and len(shared) < len(loads) and simple and folds and len(inner) == 1) or nest.is_checked:
