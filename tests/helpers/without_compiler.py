@@ -39,6 +39,7 @@ ROWS = [
      "test_rows_are_written_once_past_the_caches_and_updates_are_fetched_before"),
     (TEXTS, "compiler/test_one_each.py", "test_a_cross_entropy_and_its_gradient_are_one_pass"),
     (TEXTS, "compiler/test_splitting.py", "test_nothing_is_divided", "test_few_heads_whose_lanes_run_elsewhere"),
+    (TEXTS, "compiler/test_narrow_rows.py", "test_no_byte_is_gathered"),
     (GRAPHS, "compiler/test_random_programs.py"),
     (GRAPHS, "compiler/test_row_sorting.py"),
     (GRAPHS, "compiler/test_rows.py"),

@@ -11,6 +11,7 @@ from catena.compiler.kernels.loops import COMBINE, Fold, accumulator_type
 from catena.compiler.plan.cascades import is_cascaded
 
 REDUCE_INT = {"sum": "add", "prod": "mul", "and": "and", "or": "or", "xor": "xor"}
+REDUCE_BOOL = {"and": "and", "or": "or", "xor": "xor", "max": "or", "min": "and"}
 
 
 def identity(kind: str, name: str):
@@ -244,8 +245,22 @@ class Accumulators:
             ]
         if t.kind in "iu" and (kind in REDUCE_INT or kind in ("max", "min")):
             name = REDUCE_INT.get(kind) or ("s" if t.kind == "i" else "u") + kind
-            return [self.e.op(f"call {t.register} @llvm.vector.reduce.{name}.v{width}{t.register}({r} {row[0]})")]
+            x, width = self._filled(row[0], width)
+            r = vector(t.register, width)
+            return [self.e.op(f"call {t.register} @llvm.vector.reduce.{name}.v{width}{t.register}({r} {x})")]
+        if t.kind == "b" and kind in REDUCE_BOOL:
+            name = f"llvm.vector.reduce.{REDUCE_BOOL[kind]}.v{width}i1"
+            return [self.e.op(f"call i1 @{name}(<{width} x i1> {row[0]})")]
         return self._halve(row, width)
+
+    def _filled(self, x: str, width: int) -> tuple[str, int]:
+        """Lanes of integers and neutral ones up to a power of two: of other numbers LLVM takes the lanes one by one."""
+        t, whole = self.types[0], 1 << (width - 1).bit_length()
+        if whole == width:
+            return x, width
+        v, neutral = vector(t.register, width), constant(identity(self.fold.kind, t.name), t, width)
+        order = ", ".join(f"i32 {k}" for k in range(whole))  # those beyond are of the second operand
+        return self.e.op(f"shufflevector {v} {x}, {v} {neutral}, <{whole} x i32> <{order}>"), whole
 
     def _halve(self, row: list[str], width: int) -> list[str]:
         """Joins the upper half of the lanes with the lower until one is left."""

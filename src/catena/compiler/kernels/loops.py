@@ -418,16 +418,18 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
         candidates = kept + inner[-1:]
     best, best_score, shuffled = None, -1, most_stride(width * _widest(nest))
     folded = _folded(nest, inner, width)
-    loads = [(s.attr[2], mask) for s, mask in zip(nest.stmts, nest.depends) if s.op in LOADS]
-    offsets = [(a, 1) for a, mask in loads if not folded or mask & folded] + [(s.offset, 2) for s in nest.stores]
+    loads = [(s, mask) for s, mask in zip(nest.stmts, nest.depends) if s.op in LOADS]
+    offsets = [(s.attr[2], s.attr[1], 1) for s, mask in loads if not folded or mask & folded]
+    offsets += [(s.offset, s.dtype, 2) for s in nest.stores]
     written = 2 if any(f.running for f in nest.folds) else 2 / max(len(nest.folds), 1)  # after the loops, not in them
-    offsets += [(d[2], written) for f in nest.folds for d in f.dests]
+    offsets += [(offset, dtype, written) for f in nest.folds for _, dtype, offset in f.dests]
     for d in candidates:
         if d in nest.rows:
             continue
         score = min(nest.extents[d], width) / width
-        for a, weight in offsets:
-            score += weight * _fit(a, d, nest, shuffled)
+        for a, dtype, weight in offsets:
+            fit = _fit(a, d, nest, shuffled)
+            score += weight * (ONE_BY_ONE if fit < 0 and TYPES[dtype].bytes < GATHERED else fit)
         if d in nest.reduced:
             places = any(f.kind.startswith("arg") for f in nest.folds)  # of which lanes are dear to compare in the end
             score += -1.0 if places and nest.extents[d] <= 2 * width else 0.5
@@ -437,6 +439,7 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
     return inner[-1] if fills else best
 
 
+GATHERED, ONE_BY_ONE = 4, -1.5  # bytes of elements that a gather reads at least; how others fit that lie apart
 NARROW = 3  # times a dimension fits into a vector, from which on one that is folded away does better
 READ_AGAIN = 1 << 12  # iterations at most, since what they read is read for each element of the narrow dimension
 

@@ -1,0 +1,54 @@
+"""Rows of booleans and small integers, of fewer elements than a vector has lanes: what lies along them is folded by lanes."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.machine import X86_64_V4
+from catena.compiler.native.compile import text_of
+
+RNG = np.random.default_rng(0)
+SIZES = (1, 5, 13, 17, 24, 31, 33, 48, 63, 64, 65, 100)
+ROWS = 203
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_booleans(n):
+    x = RNG.random((ROWS, n)) < 0.5
+    x[::3], x[1::3] = x[::3] & (RNG.random((len(x[::3]), n)) < 2 / n), True
+    x[4, n // 2] = False
+    folds = {"any": jnp.any, "all": jnp.all, "max": jnp.max, "min": jnp.min, "sum": jnp.sum, "argmax": jnp.argmax}
+    for name, fold in folds.items():
+        got = jax.jit(lambda x: fold(x, axis=1))(x)
+        np.testing.assert_array_equal(got, getattr(np, name)(x, axis=1), err_msg=name)
+    odd = jax.jit(lambda x: jax.lax.reduce(x, False, jax.lax.bitwise_xor, (1,)))(x)
+    np.testing.assert_array_equal(odd, np.logical_xor.reduce(x, 1))
+    both = jax.jit(lambda x: jnp.any(x[:, None] & ~x[:, :, None], axis=(1, 2)))(x)
+    np.testing.assert_array_equal(both, x.any(1) & ~x.all(1))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32"])
+@pytest.mark.parametrize("n", SIZES)
+def test_small_integers(dtype, n):
+    x = RNG.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, (ROWS, n), dtype, endpoint=True)
+    for name in ("max", "min", "argmax", "any"):
+        got = jax.jit(lambda x: getattr(jnp, name)(x, axis=1))(x)
+        np.testing.assert_array_equal(got, getattr(np, name)(x, axis=1), err_msg=name)
+    for name in ("sum", "prod"):
+        got = jax.jit(lambda x: getattr(jnp, name)(x, axis=1, dtype=dtype))(x)
+        np.testing.assert_array_equal(got, getattr(np, name)(x, axis=1, dtype=dtype), err_msg=name)
+    for name, fold in {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}.items():
+        first = {"and": -1 if dtype[0] == "i" else np.iinfo(dtype).max}.get(name, 0)
+        got = jax.jit(
+            lambda x: jax.lax.reduce(x, np.dtype(dtype).type(first), getattr(jax.lax, f"bitwise_{name}"), (1,))
+        )
+        np.testing.assert_array_equal(got(x), fold.reduce(x, 1), err_msg=name)
+
+
+def test_no_byte_is_gathered():
+    for dtype in ("bool", "int8"):
+        traced = jax.make_jaxpr(lambda x: jnp.any(x, axis=1))(np.zeros((2000, 24), dtype))
+        text = text_of(traced, machine=X86_64_V4)
+        assert "gather" not in text
+        assert "vector.reduce.or.v24i1" in text
