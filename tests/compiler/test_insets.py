@@ -1,5 +1,7 @@
 """Updates of one part at a known place are choices, element by element: with the values that NumPy has."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -141,3 +143,77 @@ def test_kernels_that_are_cut_are_cut_for_one_length():
         x = np.arange(np.prod(shape), dtype="f").reshape(shape)
         inside = np.add.outer(np.arange(shape[0]) > 0, np.zeros(shape[1], bool)) & (np.arange(shape[1]) > 1)
         np.testing.assert_array_equal(g(x), np.where(inside, 2 * x, x))
+
+
+PLACES = {
+    "row": lambda i: np.s_[i],
+    "column": lambda i: np.s_[:, i],
+    "element": lambda i: np.s_[i, 1],
+    "diagonal": lambda i: np.s_[i, i],
+    "part of a row": lambda i: np.s_[i, 2:],
+    "part of a column": lambda i: np.s_[1:4, i],
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bfloat16"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_updates_at_computed_places(kind, dtype):
+    x = jnp.asarray(np.arange(5 * 37).reshape(5, 37) % 11 - 5, dtype)
+    for where in PLACES.values():
+
+        def f(x, v, i, where=where):
+            return getattr((x + x).at[where(i)], kind)(v, mode="drop") + 1, getattr(x.at[where(i)], kind)(v) + 1
+
+        for i in (0, 4, -1, -6, 5, 120):
+            v = jnp.asarray(3, dtype)
+            doubled, plain = jax.jit(f)(x, v, i)
+            assert doubled.dtype == x.dtype
+            for found, old in ((doubled, x + x), (plain, x)):
+                expected = np.asarray(old).copy()
+                with contextlib.suppress(IndexError):  # places beyond are dropped
+                    expected[where(i)] = KINDS[kind](expected[where(i)], np.asarray(v))
+                np.testing.assert_array_equal(found, expected + np.asarray(1, expected.dtype), err_msg=f"{where} {i}")
+
+
+@pytest.mark.parametrize("index", ["uint8", "int8", "int32", "int64"])
+def test_windows_at_computed_places_are_moved_inside(index):
+    x = jnp.arange(300.0)
+    f = lambda x, i: jax.lax.dynamic_update_slice(2 * x, x[:1] - 7, (i,)) + 1
+    for i in (
+        0,
+        5,
+        100,
+        127,
+        *((-1, -128) if index != "uint8" else (200, 255)),
+        *((299, 300) if "32" in index else ()),
+    ):
+        i = np.asarray(i, index)
+        place = min(max(int(i) + (300 if i < 0 else 0), 0), 299)
+        expected = 2 * np.arange(300.0) + 1
+        expected[place] = -6
+        np.testing.assert_array_equal(jax.jit(f)(x, i), expected)
+        np.testing.assert_array_equal(f(x, i), expected)
+
+
+def test_an_update_at_a_computed_place_is_in_the_pass_around_it():
+    x, i = jnp.ones((400, 300)), 7
+    once = lambda f: program(f, x, i).count("launch 400") == 1 and "copy" not in program(f, x, i)
+    assert once(lambda x, i: (2 * x).at[i].set(3.0))
+    assert once(lambda x, i: x.at[:, i].add(3.0) * 2)
+    assert once(lambda x, i: jax.lax.dynamic_update_slice(jnp.zeros_like(x), jnp.ones((1, 300)), (i, 0)) + x)
+    assert "copy" in program(lambda x, i: x.at[i].set(3.0), x, i)  # whose array is in memory before and after
+
+
+def test_an_update_of_a_carry_stays_one():
+    """A loop that writes one element an iteration goes over no array."""
+    f = lambda x: jax.lax.fori_loop(0, 100, lambda i, x: x.at[i].set(x[i] * 2 + 1), x)
+    assert "eq" not in program(f, jnp.ones(1000))
+    np.testing.assert_array_equal(jax.jit(f)(jnp.ones(1000)), np.where(np.arange(1000) < 100, 3.0, 1.0))
+
+
+def test_gradients_of_an_update_at_a_computed_place():
+    x, i = np.linspace(-1.0, 1.0, 50, dtype=np.float32), 20
+    f = lambda x, i: jnp.sum(jnp.sin(jnp.asarray(x).at[i].multiply(3.0)) * x)
+    expected = np.cos(x) * x + np.sin(x)
+    expected[i] = 3 * np.cos(3 * x[i]) * x[i] + np.sin(3 * x[i])
+    np.testing.assert_allclose(jax.jit(jax.grad(f))(x, i), expected, rtol=1e-5, atol=1e-6)

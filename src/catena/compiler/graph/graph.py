@@ -443,14 +443,14 @@ class Builder:
         return self.value("runs", (ends.shape[0] - 1, *x.shape[1:]), x.dtype, [x, ends], Runs(in_order))
 
     def dynamic_slice(self, x: Value, start_scalars: Sequence[Value], sizes) -> Value:
-        starts = [self.convert(s, np.int64) for s in start_scalars]
-        return self.value("dynamic_slice", sizes, x.dtype, [x, *starts])
+        if x.form == "broadcast" and not x.args[0].ndim and not self.checks.kinds:
+            return self.full(sizes, x.args[0])
+        return self.value("dynamic_slice", sizes, x.dtype, [x, *_wide(self, start_scalars)])
 
     def dynamic_update_slice(self, x: Value, update: Value, start_scalars: Sequence[Value]) -> Value:
-        starts = [self.convert(s, np.int64) for s in start_scalars]
         if update.shape == x.shape:
             return update
-        return self.value("dynamic_update_slice", x.shape, x.dtype, [x, update, *starts])
+        return self.value("dynamic_update_slice", x.shape, x.dtype, [x, update, *_wide(self, start_scalars)])
 
     # ---- products, sorting, libraries ----------------------------------------------------------------------
 
@@ -668,6 +668,10 @@ def _map_dtype(op: str, xs: Sequence[Value]) -> np.dtype:
 def _adds_ones(x: Value) -> bool:
     """Whether a broadcast does nothing but add dimensions of one element."""
     return x.size == x.args[0].size and list(x.params.dims) == sorted(x.params.dims)
+
+
+def _wide(b: Builder, starts: Sequence[Value]) -> list[Value]:
+    return [b.convert(s, np.int64) for s in starts]
 
 
 def _without(shape: tuple, axes) -> tuple:

@@ -1,19 +1,23 @@
-"""Updates of one part of an array, at a place that is known, as choices between old and new elements.
+"""Updates of one part of an array as choices between old and new elements.
 
 ``u.at[1:-1].add(v)`` is an update of one window. Written as one, it has the array in memory, and ``v`` often too, and
 goes over it after whoever made it. As a choice, element by element, it is computed where it is read, with what makes
 the array and what reads it, in one pass; and its conditions, which compare places with numbers, are where loops are cut
 (`emit.seams`), so that nothing is chosen between these places. An update of a small part stays one where it writes
 over an array that is in memory before and after.
+
+Along each dimension a part begins where the program says, or is one element at a place that is computed, as in
+``x.at[i].set(v)``: then places are compared with that.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from catena.compiler.graph.forms import FORMS, NOTHING, Broadcast, Constant, Map, Pad
+from catena.compiler.graph.forms import FORMS, NOTHING, Broadcast, Constant, Iota, Map, Pad, Slice
 from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.indexing import known_numbers, window
+from catena.compiler.graph.one_each import place_of
 from catena.compiler.graph.replacement import insert
 
 LARGE = 2  # the part of an array is that is 1 / LARGE of it
@@ -42,13 +46,17 @@ def _found(region: Region) -> list[tuple[Value, tuple]]:
     found: set[int] = set()
     for v in starts:
         x = v.args[0]
-        inlined = (FORMS[x.form].inline or x.number in found) and x.number in alone
+        inlined = (FORMS[x.form].inline or x.number in found) and x.number in alone or _is_one_number(x)
         if inlined or LARGE * _new(v).size >= v.size:
             found.add(v.number)
     for v in reversed(starts):
         if v.number in alone and _is_inlined(users[v.number][0], v, found):
             found.add(v.number)
     return [(v, start) for v, start in starts.items() if v.number in found]
+
+
+def _is_one_number(x: Value) -> bool:
+    return x.form == "broadcast" and x.args[0].ndim == 0
 
 
 def _new(v: Value) -> Value:
@@ -64,46 +72,108 @@ def _is_inlined(user: Value, v: Value, found: set[int]) -> bool:
 
 
 def _start(v: Value) -> tuple | None:
-    """Where the part begins that an update changes, where it is one that is known; else None."""
+    """Where the part begins that an update changes: for each dimension a number, or the value that says so; else None.
+
+    Values are for dimensions along which the part is one element. A scatter's are taken out of its indices later: here
+    they stand for all of them.
+    """
     if v.form == "dynamic_update_slice":
         x, new, *starts = v.args
-        numbers = [number for s in starts if (number := known_numbers(s)) is not None]
-        if len(numbers) < len(starts):
-            return None
-        return tuple(min(max(int(s), 0), n - m) for s, n, m in zip(numbers, x.shape, new.shape))
+        return _places(x.shape, new.shape, dict(enumerate(starts)))
     if v.form != "scatter" or v.params.kind not in COMBINES or v.args[2].size == 0:
         return None
-    return window(v.args[0].shape, v.args[1], v.params.indices)
+    x, indices, _ = v.args
+    p = v.params.indices
+    if (known := window(x.shape, indices, p)) is not None or known_numbers(indices) is not None:
+        return known
+    if p.batching or indices.size != len(p.start_index_map):
+        return None
+    return _places(x.shape, p.slice_sizes, dict.fromkeys(p.start_index_map, indices))
+
+
+def _places(shape: tuple, sizes: tuple, starts: dict[int, Value]) -> tuple | None:
+    """The numbers that are known of `starts`, moved to where the part is inside, and values for single elements."""
+    places: list = [0] * len(shape)
+    for d, start in starts.items():
+        number = known_numbers(start) if start.size == 1 else None
+        if number is not None:
+            places[d] = min(max(int(number.item()), 0), shape[d] - sizes[d])
+        elif sizes[d] == 1:
+            places[d] = start
+        elif sizes[d] < shape[d]:
+            return None
+    return tuple(places)
 
 
 # ---- the choice ----------------------------------------------------------------------------------------------
 
 
+class _Writer:
+    """Makes the values that a choice needs before it."""
+
+    def __init__(self, source):
+        self.source, self.made = source, []
+
+    def value(self, form: str, shape: tuple, dtype, args: tuple, params) -> Value:
+        self.made.append(Value(form, shape, np.dtype(dtype), args, params, -1, self.source))
+        return self.made[-1]
+
+    def constant(self, n, dtype) -> Value:
+        return self.value("constant", (), dtype, (), Constant(np.asarray(n, dtype)))
+
+    def map(self, op: str, *args: Value, dtype=None) -> Value:
+        return self.value("map", args[0].shape, dtype or args[0].dtype, args, Map(op))
+
+    def convert(self, x: Value, dtype) -> Value:
+        return x if x.dtype == dtype else self.map("convert", x, dtype=dtype)
+
+    def reshape(self, x: Value, shape: tuple) -> Value:
+        return x if x.shape == shape else self.value("reshape", shape, x.dtype, (x,), NOTHING)
+
+    def spread(self, x: Value, shape: tuple, dims: tuple = ()) -> Value:
+        return x if x.shape == shape else self.value("broadcast", shape, x.dtype, (x,), Broadcast(dims))
+
+    def pad(self, x: Value, number: Value, config: tuple) -> Value:
+        return self.value(
+            "pad", tuple(a + n + b for n, (a, b, _) in zip(x.shape, config)), x.dtype, (x, number), Pad(config)
+        )
+
+
 def _choice(v: Value, start: tuple) -> list[Value]:
     """Makes an update, in place, a choice; returns the values that it needs before it."""
-    made: list[Value] = []
-
-    def value(form: str, shape: tuple, dtype, args: tuple, params) -> Value:
-        made.append(Value(form, shape, np.dtype(dtype), args, params, -1, v.source))
-        return made[-1]
-
-    def number(n, dtype) -> Value:
-        return value("constant", (), dtype, (), Constant(np.asarray(n, dtype)))
-
-    x, new = v.args[0], _new(v)
-    kind, sizes = (
-        ("set", new.shape) if v.form == "dynamic_update_slice" else (v.params.kind, v.params.indices.slice_sizes)
-    )
-    config = Pad(tuple((low, n - low - size, 0) for low, n, size in zip(start, v.shape, sizes)))
-    if new.shape != sizes:
-        new = value("reshape", sizes, new.dtype, (new,), NOTHING)
-    if kind == "set" and x.form == "broadcast" and x.args[0].ndim == 0:
-        v.form, v.args, v.params = "pad", (new, x.args[0]), config
-        return made
-    new = value("pad", v.shape, v.dtype, (new, number(0, v.dtype)), config)
+    w, x, new = _Writer(v.source), v.args[0], _new(v)
+    scattered = v.form == "scatter"
+    kind, sizes = (v.params.kind, v.params.indices.slice_sizes) if scattered else ("set", new.shape)
+    computed = {d: s for d, s in enumerate(start) if isinstance(s, Value)}
+    fixed = tuple(d for d in range(v.ndim) if d not in computed)
+    new = w.reshape(new, tuple(sizes[d] for d in fixed))
+    config = tuple((start[d], v.shape[d] - start[d] - sizes[d], 0) for d in fixed)
+    if kind == "set" and not computed and _is_one_number(x):
+        v.form, v.args, v.params = "pad", (new, x.args[0]), Pad(config)
+        return w.made
+    conditions = []
+    if any(before or behind for before, behind, _ in config):
+        true = w.spread(w.constant(True, bool), new.shape)
+        conditions.append(w.spread(w.pad(true, w.constant(False, bool), config), v.shape, fixed))
+        new = w.pad(new, w.constant(0, v.dtype), config)
+    for d, index in computed.items():
+        index = _of_dimension(w, v, index, d)
+        place = place_of(w, index, v.shape[d], v.params.indices.mode if scattered else "clip")
+        counter = w.value("iota", v.shape, place.dtype, (), Iota(d))
+        conditions.append(w.map("eq", counter, w.spread(place, v.shape), dtype=bool))
+    new = w.spread(new, v.shape, fixed)
     if kind != "set":
-        new = value("map", v.shape, v.dtype, (x, new), Map(kind))
-    true = value("broadcast", sizes, bool, (number(True, bool),), Broadcast(()))
-    inside = value("pad", v.shape, bool, (true, number(False, bool)), config)
+        new = w.map(kind, x, new)
+    inside = conditions[0] if conditions else w.spread(w.constant(True, bool), v.shape)
+    for condition in conditions[1:]:
+        inside = w.map("and", inside, condition)
     v.form, v.args, v.params = "map", (inside, new, x), Map("select")
-    return made
+    return w.made
+
+
+def _of_dimension(w: _Writer, v: Value, index: Value, d: int) -> Value:
+    """The number that is for a dimension, among those of an update."""
+    if v.form == "scatter" and index.size > 1:
+        k = v.params.indices.start_index_map.index(d)
+        index = w.value("slice", (1,), index.dtype, (w.reshape(index, (index.size,)),), Slice((k,), (1,)))
+    return w.reshape(index, ())

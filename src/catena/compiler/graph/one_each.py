@@ -25,7 +25,7 @@ def choice(b, operand, indices, updates, p: Scatter) -> Any:
     if not _is_one_each(operand.shape, indices.shape[:-1], at):
         return None
     (d,) = at.start_index_map
-    place = _place(b, b.reshape(indices, indices.shape[:-1]), operand.shape[d], at.mode)
+    place = place_of(b, b.reshape(indices, indices.shape[:-1]), operand.shape[d], at.mode)
     place = _spread(b, place, {k: o for o, k in at.batching}, operand.shape)
     batch = {at.batch_dims[k]: o for o, k in at.batching}
     window = {u: o for u, o in zip(at.offset_dims, at.window_dims) if o != d}
@@ -93,12 +93,12 @@ def _is_one_each(shape: tuple, positions: tuple, at: Indices) -> bool:
     return single and d not in rows and (rows | whole | {d}) == set(range(len(shape)))
 
 
-def _place(b, index, extent: int, mode: str):
+def place_of(b, index, extent: int, mode: str):
     """An index as a number that is one of those below `extent`, or none of them where it is beyond."""
     if mode == "clip":
         least, most = 0, min(extent - 1, np.iinfo(index.dtype).max)
         index = b.map("min", b.map("max", index, b.constant(least, index.dtype)), b.constant(most, index.dtype))
-    small = extent < 1 << 31 and index.dtype.itemsize <= 4
+    small = extent < 1 << 31 and (index.dtype.itemsize <= 4 or mode == "clip")
     return b.convert(index, np.int32 if small else np.int64)  # of an unsigned one that is too large: below zero
 
 
