@@ -220,3 +220,16 @@ def test_large_operands_are_packed_and_small_ones_read_where_they_lie():
     assert not in_panels(16, 512, 512)  # hardly read twice
     assert not in_panels(512, 64, 64)  # stays in cache
     assert contraction.plan(matrices(512, 64, 64), X86_64_V4, False).packed  # its columns do not lie side by side
+
+
+def test_tiles_find_numbers_of_a_in_the_lines_that_they_read():
+    """Of a small array for each of many members (`uti,tj->uij`), the tile takes what lies side by side."""
+    rows = (Axis(12, 1, 0, 12), Axis(300, 2400, 0, 144))
+    tiled = lambda terms: (
+        contraction.plan(
+            Contraction(TYPES["float32"], (), rows, 12, (Axis(terms, 12, 12, 0),)), X86_64_V4, True
+        ).row.extent
+    )
+    assert tiled(200) == 12
+    assert tiled(20) == 300  # all of it stays in the nearest cache
+    check_product("uti", "tj", {"u": 30, "t": 200, "i": 12, "j": 12}, "float32", np.random.default_rng(0))

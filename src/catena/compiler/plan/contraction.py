@@ -19,6 +19,7 @@ from catena.compiler.machine import Machine
 TERMS_OF_ROW = 8  # that are added up at a time, along as many lines of B, which may all meet in one set of a cache
 SOONER = 0.02  # of the time: what another tile than that which is quickest when full has to save
 RAGGED = 0.03  # of the time: what one function for all numbers of rows that are left may cost
+FAR = 4.0  # times as long: tiles that find about each number of A in another line, not in the nearest cache
 TASKS_OF_ROW = 4, 8  # at most, each of columns that lie side by side: the more where these are a page of memory
 
 
@@ -208,10 +209,23 @@ def _tiled_last(contraction: Contraction, width: int, machine: Machine) -> tuple
     """The row axes, that whose steps are cut into tiles moved to the end: the quickest one, and of those that
     take about the same time that with the smallest step.
     """
-    times = [_tile(x.extent, contraction.columns, width, machine)[2] / x.extent for x in contraction.rows]
+    tiles = [_tile(x.extent, contraction.columns, width, machine) for x in contraction.rows]
+    times = [t / x.extent * _far(contraction, x, rows, machine) for x, (rows, _, t) in zip(contraction.rows, tiles)]
     good = [x for x, t in zip(contraction.rows, times) if t <= 1.1 * min(times)]
     last = min(good, key=lambda x: abs(x.a), default=None)
     return (*(x for x in contraction.rows if x is not last), *([last] if good else []))
+
+
+def _far(contraction: Contraction, row: Axis, rows: int, machine: Machine) -> float:
+    """How much longer tiles take that find hardly two numbers of A in a line, and more lines than the nearest cache
+    holds, where those along another axis would find several in each.
+    """
+    size, line = contraction.type.bytes, machine.memory.line
+    if not contraction.terms or 2 * min(abs(x.a) * size for x in (row, contraction.terms[-1])) < line:
+        return 1.0
+    shared = any(0 < abs(x.a) * size < line for x in contraction.rows)
+    lines = rows * math.prod(x.extent for x in contraction.terms)
+    return FAR if shared and lines * line > machine.memory.first_cache else 1.0
 
 
 @functools.lru_cache(maxsize=1024)
