@@ -76,6 +76,30 @@ def test_what_changes_nothing_vanishes(spread):
     assert nest.count(" = ") == 3, nest  # a load, its negative, and what is stored
 
 
+@pytest.mark.parametrize("name", ["lt", "le", "gt", "ge"])
+def test_numbers_without_a_sign_are_not_below_zero(name):
+    xs = np.asarray([0, 1, 2**31, 2**32 - 1], np.uint32)
+    for places in (slice(None), slice(None, None, -1)):
+        known = jax.jit(lambda x: BINARY[name](*(x, jnp.zeros_like(x))[places]))(xs)
+        np.testing.assert_array_equal(known, BINARY[name](*(xs, np.zeros_like(xs))[places]))
+
+
+@pytest.mark.parametrize("truth", [True, False])
+def test_truths_that_are_compared_with_one(truth):
+    xs = np.asarray([True, False])
+    for function in (lax.eq, lax.ne):
+        for places in (slice(None), slice(None, None, -1)):
+            known = jax.jit(lambda x: function(*(x, jnp.full_like(x, truth))[places]))(xs)
+            np.testing.assert_array_equal(known, function(xs, np.asarray([truth, truth])))
+
+
+def test_remainders_of_numbers_without_a_sign_are_not_corrected():
+    xs = np.asarray([0, 1, 998244353, 2**32 - 1] * 64, np.uint32)
+    (nest,) = nests(lambda x: x % 998244353 + x % 7, xs)
+    assert "select" not in nest and "lt" not in nest, nest
+    np.testing.assert_array_equal(jax.jit(lambda x: x % 998244353 + x % 7)(xs), xs % 998244353 + xs % 7)
+
+
 def test_a_choice_of_two_numbers_costs_two_functions():
     def f(x, y):
         return x * jnp.log(jnp.where(x == 0, 1.0, y))

@@ -77,9 +77,13 @@ NEUTRAL = {
     "and": _true,
     "or": _false,
     "xor": _false,
+    "eq": _true,
+    "ne": _false,
 }
 ABSORBING = {"and": _false, "or": _true}
-COMMUTING = ("add", "mul", "and", "or", "xor")
+COMMUTING = ("add", "mul", "and", "or", "xor", "eq", "ne")
+SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+OF_ZERO = {"lt": False, "ge": True}  # what numbers without a sign are, compared with zero
 # Of which numbers functions have exact values, and which; those that are 0 at 0 keep its sign.
 EXACT = {"log": (1, 0), "exp": (0, 1), "exp2": (0, 1), "cos": (0, 1), "cosh": (0, 1)}
 ZERO_AT_ZERO = ("log1p", "expm1", "sin", "tan", "sinh", "tanh", "asin", "atan", "asinh", "atanh")
@@ -100,6 +104,8 @@ def known(b, op: str, xs: tuple, shape: tuple):
         return _of_choice(b, op, xs[0])
     if len(xs) != 2:
         return None
+    if op in SWAPPED:
+        return _of_zero(b, op, xs, scalars, shape)
     if op == "pow" and scalars[1] is not None and scalars[1] == 2:
         return b.map("square", xs[0])
     for x, y, last in ((xs[0], xs[1], scalars[1]), (xs[1], xs[0], scalars[0] if op in COMMUTING else None)):
@@ -115,6 +121,15 @@ def scalar(x) -> np.ndarray | None:
     while x.form == "broadcast":
         (x,) = x.args
     return x.params.array if x.form == "constant" and x.ndim == 0 else None
+
+
+def _of_zero(b, op: str, xs: tuple, scalars: list, shape: tuple):
+    """Whether numbers without a sign are below zero, where that is asked."""
+    if scalars[0] is not None:
+        op, scalars = SWAPPED[op], scalars[::-1]
+    if op not in OF_ZERO or scalars[1] is None or scalars[1].dtype.kind != "u" or scalars[1] != 0:
+        return None
+    return b.full(shape, np.asarray(OF_ZERO[op]))
 
 
 def _is_spread(x) -> bool:
