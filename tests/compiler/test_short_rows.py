@@ -81,3 +81,44 @@ def test_how_short_rows_are_written():
     assert scaled.count("store <16 x float>") == 8  # whole vectors
     columns = text_of(jax.make_jaxpr(lambda x, i: x[:, i])(X[:, :3], np.array([2, 0, 1])), machine=X86_64_V4)
     assert columns.count("call <16 x float> @llvm.x86.avx512.vpermi2var") == 3
+
+
+def rolled(x):
+    """Sums of an image's neighbours, channels last."""
+    return jnp.roll(x, 1, 0) + jnp.roll(x, -1, 0) + jnp.roll(x, 1, 1) + jnp.roll(x, -1, 1)
+
+
+def padded(x):
+    """Likewise, zero beyond the border."""
+    p = jnp.pad(x, ((1, 1), (1, 1), (0, 0)))
+    return p[2:, 1:-1] + p[:-2, 1:-1] + p[1:-1, 2:] + p[1:-1, :-2]
+
+
+def hashed(x):
+    """More operations than are written for each part of short rows."""
+    bits = lax.bitcast_convert_type(x, jnp.uint32)
+    for k in range(1, 13):
+        bits = (bits ^ (bits << k)) * jnp.uint32(2654435761 + 2 * k)
+    return (bits >> 9).astype(jnp.float32)
+
+
+@pytest.mark.parametrize("channels", [2, 3, 4, 7, 16])
+@pytest.mark.parametrize("neighbours", [rolled, padded, hashed, lambda x: hashed(rolled(x))])
+def test_folds_of_few_channels_after_much_else(neighbours, channels):
+    x = np.random.default_rng(3).integers(-9, 9, (23, 19, channels)).astype(np.float32)
+    values = np.asarray(neighbours(jnp.asarray(x)))
+    got = jax.jit(lambda x: [f(neighbours(x), axis=-1) for f in (jnp.argmax, jnp.max, jnp.min)])(x)
+    for y, f in zip(got, (np.argmax, np.max, np.min)):
+        np.testing.assert_array_equal(y, f(values, axis=-1))
+    later = jax.jit(lambda x: jnp.argmin(jnp.maximum(neighbours(x) * 2, x) + jnp.abs(x) - jnp.square(x), -1))(x)
+    np.testing.assert_array_equal(later, np.argmin(np.maximum(values * 2, x) + np.abs(x) - np.square(x), -1))
+
+
+@pytest.mark.parametrize("neighbours", [rolled, padded, hashed, lambda x: hashed(rolled(x))])
+def test_lanes_are_full_where_few_channels_are_folded(neighbours):
+    traced = jax.make_jaxpr(lambda x: jnp.argmax(jnp.tanh(neighbours(x)) + jnp.square(x) * jnp.abs(x - 1), -1))(
+        np.zeros((64, 64, 4), np.float32)
+    )
+    text = text_of(traced, machine=X86_64_V4)
+    assert "call <16 x float> @catena.tanh" in text
+    assert "call <4 x float> @catena.tanh" not in text

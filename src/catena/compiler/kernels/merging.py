@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from catena.compiler.kernels.loops import Nest
 
 MOST_PLACES, MOST_STATEMENTS = 2, 40  # of a loop that is surely cut where its conditions change (see `emit.seams`)
+SHORT, MOST_OF_SHORT = (
+    8,
+    160,
+)  # elements of rows that leave most lanes empty: conditions cost less, in longer bodies too
 
 
 def merge(nest: Nest) -> None:
@@ -86,7 +90,8 @@ def _to_places(nest: Nest, d: int, e: int) -> bool:
     for each element.
     """
     n, seams = nest.extents[e], conditions.find(nest, d)
-    if not seams or d in nest.reduced or nest.sequential or len(nest.stmts) > MOST_STATEMENTS:
+    most = MOST_STATEMENTS if n > SHORT else MOST_OF_SHORT
+    if not seams or d in nest.reduced or nest.sequential or len(nest.stmts) > most:
         return False
     apart = {a for a in nest.offsets() if not _one_behind_the_other(a, d, e, n)}
     rows = {i for i, s in enumerate(nest.stmts) if s.op == "affine" and s.attr in apart}

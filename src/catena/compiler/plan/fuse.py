@@ -20,12 +20,16 @@ from typing import Any
 
 from catena.compiler.graph.forms import COSTLY, FORMS, PARTS
 from catena.compiler.graph.graph import Region, Value
+from catena.compiler.kernels import short_rows
 from catena.compiler.plan import cuts
 
 MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
 CHEAP = 2
 CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: see `_is_beside`
 WIDE = 8  # elements in a row
+FEW_OPS = 8  # that lanes which short rows leave empty may do
+UNEVEN = PARTS | {"pad"}  # forms whose elements do not lie evenly in what they are read from
+SHORT_ROWS = 256  # from so many on they are taken many at once: see `kernels.short_rows`
 LONG_ROW = 128  # elements: what is computed once for each row of so many is nothing beside these
 MOSTLY_PADDING = 4  # times as many elements as are in it: of those that lanes gather for a pad, most are thrown away
 BORDER = 4  # a border is at most one part of so many of what a pad makes
@@ -238,12 +242,26 @@ class _Fuser:
             return None
         for u in users:
             cheap = CHEAP_BESIDE if _is_beside(u, v) else CHEAP
-            wasted = u.form == "pad" and u.size >= MOSTLY_PADDING * v.size and _gathers(v, self.stored)
+            wasted = u.form == "pad" and u.size >= MOSTLY_PADDING * v.size and _reads(v, self.stored, ("gather",))
+            if FORMS[u.form].fold and self._is_long(v, u.params.axes):
+                return f"{u.form} v{u.number} folds short rows, of which lanes hold many where little is done"
             if self._repeats(u, v) and (costly or weight > cheap or wasted):
                 return f"{u.form} v{u.number} would compute each element several times"
         if len(users) > 1 and (costly or weight > 1):
             return f"{len(users)} readers would compute it again"
         return None
+
+    def _is_long(self, v: Value, axes: tuple) -> bool:
+        """Whether too much is done for lanes to hold many short rows that are folded."""
+        ops = self._leaves(v, ())[1]
+        return ops > _most_ops(v.shape, axes) or self._leaves_lanes_empty(v.shape, axes, [v], ops)
+
+    def _leaves_lanes_empty(self, space: tuple, axes: tuple, roots: list[Value], ops: int) -> bool:
+        """Whether short rows are folded of what does not lie evenly in memory, and so much is done that a loop of its
+        own, whose lanes are full, does it sooner.
+        """
+        is_short = _most_ops(space, axes) < MAX_KERNEL
+        return is_short and ops > FEW_OPS and any(_reads(r, self.stored, UNEVEN) for r in roots)
 
     @staticmethod
     def _repeats(user: Value, v: Value) -> bool:
@@ -346,9 +364,15 @@ class _Fuser:
             kernel = self.steps[step].kernel
             if axes and kernel.axes and axes != kernel.axes:
                 continue
-            if kernel.ops + ops > MAX_KERNEL or kernel.kept >= MAX_ROOTS or kernel.piece != piece:
+            if (
+                kernel.ops + ops > _most_ops(space, axes or kernel.axes)
+                or kernel.kept >= MAX_ROOTS
+                or kernel.piece != piece
+            ):
                 continue
             own = {r.number: r for r in kernel.roots}
+            if axes and kernel.roots and self._leaves_lanes_empty(space, axes, kernel.roots, kernel.ops + ops):
+                continue
             inside = [r for r in leaves if r in own]
             if any(not leaves[r] or FORMS[own[r].form].fold for r in inside):
                 continue
@@ -407,12 +431,22 @@ def _is_beside(user: Value, v: Value) -> bool:
     return user.form == "gather" and user.args[0] is not v
 
 
-def _gathers(v: Value, stored) -> bool:
-    """Whether a value that is not stored is made of elements that indices name."""
+def _most_ops(space: tuple, axes: tuple) -> int:
+    """The operations of a kernel over so many elements, at most: fewer where it folds many rows that are shorter than a
+    vector, of which lanes then hold many.
+    """
+    last = len(space) - 1
+    if last not in axes or not 1 < space[last] <= short_rows.MOST or math.prod(space[:last]) < SHORT_ROWS:
+        return MAX_KERNEL
+    return min(MAX_KERNEL, 3 * short_rows.LONGEST // (4 * space[last]))  # what is read counts too
+
+
+def _reads(v: Value, stored, forms) -> bool:
+    """Whether a value that is not stored is made of elements that indices name, or of another of these forms."""
     ask, seen = [v], {v.number}
     while ask:
         x = ask.pop()
-        if x.form == "gather":
+        if x.form in forms:
             return True
         more = [a for a in x.args if a.number not in stored and a.number not in seen]
         seen.update(a.number for a in more)
