@@ -168,6 +168,15 @@ def test_zeros_and_nans():
     np.testing.assert_array_equal(np.isnan(most), [False, True, True, False, False])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("outputs, groups", [(1, 1), (4, 1), (16, 1), (4, 4), (8, 4)])
+def test_no_convolution_is_negative_zero(dtype, outputs, groups):
+    """A sum begins with zero, eagerly and compiled, that of one product too."""
+    x, w = -jnp.zeros((2, groups, 9), dtype), jnp.ones((outputs, 1, 1), dtype)
+    f = lambda x, w: jax.lax.conv_general_dilated(x, w, (1,), "VALID", feature_group_count=groups)  # noqa: E731
+    assert not np.signbit(f(x, w)).any() and not np.signbit(jax.jit(f)(x, w)).any()
+
+
 def test_windows_of_complex_numbers():
     x = (rng.normal(size=(7, 2)) @ [1, 1j]).astype(np.complex64)
     got = jax.jit(lambda x: jax.lax.reduce_window(x, np.complex64(0), jax.lax.add, (3,), (1,), "VALID"))(x)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from catena.core import dtypes
 from catena.lax.contraction import product_in_numpy
 from catena.lax.elementwise import WIDER_WITH_HALF
 from catena.lax.window_shapes import dilated_operand, windows_of
@@ -95,6 +96,8 @@ def _product(seen, weights, n_space: int, groups: int, out_dtype):
     out = product_in_numpy(
         patches, weights, dimension_numbers=numbers, precision=None, preferred_element_type=out_dtype
     )
+    if weights.shape[-2] == 1 and dtypes.KIND[out.dtype] in "fc":
+        out = out + np.zeros((), out.dtype)  # programs add to a zero: no sum is -0, nor that of one product
     if groups > 1:
         out = out.transpose((1, 0, 2))
     return out.reshape((batch, *space, -1) if rows else (batch, *space, groups * weights.shape[-1]))
