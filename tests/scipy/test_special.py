@@ -112,6 +112,8 @@ def test_floats_are_doubles_rounded(name):
 EXTREMES = [  # where what functions are made of cancels, or under- or overflows
     ("betaln", np.float32, [(-0.5, 1e30, -0.5, -7.5), (1e30, -0.5, 40.0, 17.0)],
      lambda a, b: mp.log(abs(mp.gamma(min(a, b)))) + mp.loggamma(max(a, b)) - mp.loggamma(a + b)),
+    ("betaln", np.float64, [(1e-160, 3e-268, 1e-120, 1e-250), (1e-160, 8e-121, 1e-200, 1e-90)],
+     lambda a, b: mp.log(a + b) - mp.log(a) - mp.log(b)),
     ("comb", np.float32, [(1e30, 1e30, 130.0), (1.0, 0.5, 65.0)],
      lambda n, k: mp.sqrt(n) / mp.gamma(1.5) if k == 0.5 else mp.binomial(n, k)),
     ("gammaincc", np.float32, [(1e-20, 1e-9, 1e-4, 1e-3), (0.5, 0.01, 1.0, 1e-30)],

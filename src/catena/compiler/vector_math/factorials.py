@@ -145,7 +145,7 @@ def _log_beta_of_any(m, a, b, p, q, precision):
     large, both = (q >= LARGE_SHAPE) & positive | slightly_negative, p >= LARGE_SHAPE
     # Both parameters are small, or one is negative.
     total = p + q
-    tiny = p < 1e-290
+    tiny = (p < 1e-290) | (p * q < 1e-290)  # where the product of their gamma functions is beyond doubles
     t = m.where(large, m.where(q < INF, q, 1e300), LARGE_SHAPE)
 
     def of_small():
