@@ -15,6 +15,10 @@ def workloads(jax, make):
         shapes = list(zip(sizes, sizes[1:], strict=False))
         return [[make.normal(m, n, scale=m**-0.5), make.normal(n, scale=0.1)] for m, n in shapes]
 
+    half = lambda *shape: make.normal(*shape).astype(jnp.bfloat16)
+    halves = lambda params: jax.tree.map(lambda p: p.astype(jnp.bfloat16), params)
+    squares = lambda params, x: jnp.mean(mlp(params, x).astype(jnp.float32) ** 2)
+
     def log_softmax(x):
         shifted = x - lax.stop_gradient(jnp.max(x, -1, keepdims=True))
         return shifted - jnp.log(jnp.sum(jnp.exp(shifted), -1, keepdims=True))
@@ -123,6 +127,10 @@ def workloads(jax, make):
     vae = lambda: [layers(784, 256, 64), layers(32, 256, 784)]
     return {
         "MLP training step, batch 32": lambda: training(loss, layers(64, 128, 128, 10), *batch(32, 64)),
+        "MLP gradient, bfloat16, batch 256": lambda: (
+            jax.grad(squares),
+            [halves(layers(512, 1024, 1024, 256)), half(256, 512)],
+        ),
         "MLP training step, batch 256": lambda: training(loss, layers(784, 512, 512, 10), *batch(256, 784)),
         "small GPT training step": lambda: training(gpt_loss, gpt_params(128, 1000, 2), make.ints(1000, 8, 65)),
         "12-layer transformer training step": lambda: training(

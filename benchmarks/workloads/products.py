@@ -54,7 +54,9 @@ def workloads(jax, make):
         "product, 256, float64": lambda: doubles(256),
         "product, 1024, float64": lambda: doubles(1024),
         "product, 256, bfloat16": lambda: dense_as(jnp.bfloat16, 256),
+        "product, 512, bfloat16": lambda: dense_as(jnp.bfloat16, 512),
         "product, 1024, bfloat16": lambda: dense_as(jnp.bfloat16, 1024),
+        "product, 2048, bfloat16": lambda: dense_as(jnp.bfloat16, 2048),
         "product with bias and relu, 256": lambda: (
             lambda a, b, c: jnp.maximum(a @ b + c, 0),
             [make.normal(256, 256), make.normal(256, 256), make.normal(256)],

@@ -6,7 +6,7 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena.compiler.emit.program import RULES as EMITTED
-from catena.compiler.machine import AARCH64, X86_64_V3, X86_64_V4
+from catena.compiler.machine import AARCH64, SAPPHIRE_RAPIDS, X86_64_V3, X86_64_V4
 from catena.compiler.native import compile as compiler
 from catena.compiler.plan.passes import PASSES, plan
 from catena.compiler.plan.program import ARENA, Copy, Launch, StackLength, Step
@@ -35,7 +35,11 @@ def test_every_kind_of_step_can_be_written():
     kinds = {kind for kind in _subclasses(Step) if kind.name}
     assert set(EMITTED) == kinds
     large = compiler.program_of(jax.make_jaxpr(jnp.linalg.cholesky)(jnp.ones((100, 100))))  # small ones need no LAPACK
-    used = {type(step) for program in (large, *map(planned, CASES)) for _, step in program.steps()}
+    used = {
+        type(step)
+        for program in (large, planned("dot_bf16", SAPPHIRE_RAPIDS), *map(planned, CASES))
+        for _, step in program.steps()
+    }
     assert kinds - used == {
         StackLength
     }  # the golden programs have all but this one, which joins stacks of two branches

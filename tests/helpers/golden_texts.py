@@ -21,7 +21,7 @@ if __name__ == "__main__":
 
 import catena as jax
 from catena.compiler.emit import entry
-from catena.compiler.machine import AARCH64, ICE_LAKE, LEVELS, X86_64_V3, Machine
+from catena.compiler.machine import AARCH64, ICE_LAKE, LEVELS, SAPPHIRE_RAPIDS, X86_64_V3, Machine
 from catena.compiler.native import compile as compiler
 from catena.compiler.native import link
 from catena.core.config import override
@@ -30,12 +30,13 @@ from catena.runtime import kernels, library
 from golden_programs import CASES
 
 DIGESTS = Path(__file__).parents[1] / "data" / "golden_texts.json"
-MACHINES = {"ice lake": ICE_LAKE, "x86-64-v3": X86_64_V3, "neon": AARCH64}
+MACHINES = {"ice lake": ICE_LAKE, "x86-64-v3": X86_64_V3, "neon": AARCH64, "sapphire rapids": SAPPHIRE_RAPIDS}
 # Every program is written for the first machine; for the others, those whose text the width of vectors decides most.
 PART = (
     "chain", "transcendental", "bfloat16", "integers_8", "softmax", "layer_norm_gradient", "sums", "extremes", "cumulative",
     "transpose_large", "sort_rows", "top_k", "dot", "dot_epilogue", "dot_f64", "convolution", "fft", "lstm_gradient", "mlp_step",
 )  # fmt: skip
+TILED = ("dot_bf16", "dot_bf16_odd")  # what the processor's own tiles compute, on the machine that has them
 
 
 ASSEMBLED = {m.cpu: m for m in (AARCH64, *LEVELS.values())}
@@ -66,7 +67,7 @@ def text(name: str, machine: Machine) -> str:
 def texts():
     """Pairs of a name, such as "softmax @ x86-64-v3", and the text of the program."""
     for label, machine in MACHINES.items():
-        for name in CASES if machine is ICE_LAKE else PART:
+        for name in CASES if machine is ICE_LAKE else TILED if machine is SAPPHIRE_RAPIDS else PART:
             yield f"{name} @ {label}", text(name, machine)
 
 

@@ -19,6 +19,7 @@ BITS = "NumPy's bits depend on how operands lie in memory"
 # a reason, a file of tests (or of the package: its docstrings), and which of its tests, with or without parameters;
 # without any: all of them
 ROWS = [
+    (BITS, "compiler/test_amx.py", "test_bits_hang_on_a_row_and_a_column_alone"),
     (GRAPHS, "compiler/test_bounds.py"),
     (GRAPHS, "compiler/test_cascades.py"),
     (GRAPHS, "compiler/test_contraction.py"),

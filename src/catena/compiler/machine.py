@@ -111,6 +111,9 @@ class Transforms(NamedTuple):
 GATHERING = ("znver3", "znver4", "znver5")
 
 
+AMX = frozenset(("amx-tile", "amx-bf16", "avx512bw"))  # what products of bfloat16 by tiles of the processor's need
+
+
 class Machine(NamedTuple):
     """What planning and writing a program hang on."""
 
@@ -141,6 +144,11 @@ class Machine(NamedTuple):
     def converts_halves(self) -> bool:
         """Whether the processor has instructions between f16 and f32."""
         return "f16c" in self.features or not self.triple.startswith("x86_64")
+
+    @property
+    def multiplied(self) -> frozenset[str]:
+        """The floats of 16 bits whose products the processor has instructions for (see `emit.amx`)."""
+        return frozenset(("bfloat16",)) if self.features >= AMX else frozenset()
 
     @property
     def chooses(self) -> int:
@@ -186,6 +194,7 @@ def _x86(cpu: str, features: frozenset[str], vector_bytes: int, vector_registers
 
 
 X86_64, X86_64_V3, X86_64_V4 = _x86("x86-64", V1, 16), _x86("x86-64-v3", V3, 32), _x86("x86-64-v4", V4, 64, 32)
+SAPPHIRE_RAPIDS = _x86("sapphirerapids", V4 | {"avx512bf16", "avx512vbmi2"} | AMX | {"amx-int8"}, 64, 32)
 ICE_LAKE = _x86("icelake-server", V4 | {"avx512vbmi2"}, 64, 32)
 AARCH64 = Machine(
     triple="aarch64-unknown-linux-gnu",

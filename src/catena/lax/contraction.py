@@ -450,6 +450,8 @@ def _past(dims, new: int) -> tuple:
 
 def _lower(b, lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
     out_dtype = _product_dtype(lhs, rhs) if preferred_element_type is None else preferred_element_type
+    if lhs.dtype == rhs.dtype and lhs.dtype.itemsize < 4 and dtypes.KIND[out_dtype] == "f" and out_dtype != np.float64:
+        return b.dot_general(lhs, rhs, dimension_numbers, out_dtype)  # which the processor may multiply as they are
     wide = out_dtype
     if dtypes.is_inexact(lhs.dtype) or dtypes.is_inexact(rhs.dtype) or dtypes.is_inexact(out_dtype):
         wide = _inexact_compute_dtype(lhs, rhs, out_dtype)

@@ -198,8 +198,9 @@ def _brief(params) -> str:
 class Builder:
     """Writes a region, in a `loop` of this form or outside. Every method returns `Value`s; shapes are static."""
 
-    def __init__(self, checks: Checks | None = None, loop: str = ""):
+    def __init__(self, checks: Checks | None = None, loop: str = "", multiplied: frozenset[str] = frozenset()):
         self.region, self.loop = Region([]), loop
+        self.multiplied = multiplied  # the floats of 16 bits that the processor multiplies: `Machine.multiplied`
         self.checks = checks or Checks(frozenset(), self.region.sites)  # what the equations are tested for
         self._known: dict[Any, Value] = {}
         self._source: Any = None  # of the equation that is being lowered
@@ -553,8 +554,8 @@ class Builder:
 
     def while_loop(self, cond_closed, cond_consts, body_closed, body_consts, init) -> list[Value]:
         checks = self.checks.inside(self._source)
-        cond = region_of(cond_closed, checks, "while", cond_consts)
-        body = region_of(body_closed, checks, "while", body_consts)
+        cond = region_of(cond_closed, checks, "while", cond_consts, self.multiplied)
+        body = region_of(body_closed, checks, "while", body_consts, self.multiplied)
         cond_consts = fission.hoist_invariants(self, cond, list(cond_consts))
         body_consts = fission.hoist_invariants(self, body, list(body_consts))
         outs = [(x.shape, x.dtype) for x in init]
@@ -567,7 +568,7 @@ class Builder:
         )
 
     def branch(self, index: Value, branches_closed, operands) -> list[Value]:
-        regions = tuple(region_of(c, self.checks, self.loop) for c in branches_closed)
+        regions = tuple(region_of(c, self.checks, self.loop, (), self.multiplied) for c in branches_closed)
         outs = [(x.shape, x.dtype) for x in regions[0].outputs]
         return self.multi("branch", [index, *operands], outs, Branch(regions), effect=any(r.effects for r in regions))
 
@@ -575,7 +576,7 @@ class Builder:
         self, body_closed, consts, init, xs, length: int, reverse: bool = False, each: int = 1
     ) -> tuple[list, list]:
         """A loop whose iterations do `each` of the user's."""
-        body = region_of(body_closed, self.checks.inside(self._source, each), "scan", consts)
+        body = region_of(body_closed, self.checks.inside(self._source, each), "scan", consts, self.multiplied)
         loop = fission.Scan(self, body, consts, init, xs, int(length))
         loop.split()
         n = len(loop.init)
@@ -620,11 +621,17 @@ def physical(aval) -> tuple[tuple, np.dtype]:
     return aval.dtype.compiled(aval.shape) if is_extended(aval.dtype) else (aval.shape, aval.dtype)
 
 
-def region_of(closed_jaxpr, checks: Checks | None = None, loop: str = "", given: Sequence[Value] = ()) -> Region:
+def region_of(
+    closed_jaxpr,
+    checks: Checks | None = None,
+    loop: str = "",
+    given: Sequence[Value] = (),
+    multiplied: frozenset[str] = frozenset(),
+) -> Region:
     """`closed_jaxpr` as a region of its own. Of its inputs, the first are `given`: those of them that are a few known
     numbers, such as places, are constants in the region.
     """
-    b = Builder(checks, loop)
+    b = Builder(checks, loop, multiplied)
     inputs = [b.input(*physical(v.aval)) for v in closed_jaxpr.jaxpr.invars]
     known = [indexing.known_numbers(x) for x in given]
     operands = [own if x is None else b.constant(x) for x, own in zip(known, inputs)]

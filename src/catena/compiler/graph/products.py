@@ -12,12 +12,15 @@ import numpy as np
 from catena.compiler.graph.forms import Dot
 from catena.core.dtypes import KIND
 
+FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose operands stay floats of 16 bits
+FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
+
 
 def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype):
     """The product of `lhs` and `rhs`, of floats summed in 32 bits at least; its dimensions are those of the batch, then
     the free ones of `lhs` and of `rhs`.
     """
-    if KIND[out_dtype] in "fc":
+    if KIND[out_dtype] in "fc" and not _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype):
         wide = out_dtype if out_dtype.name in ("float64", "complex64", "complex128") else np.dtype(np.float32)
         lhs, rhs = b.convert(lhs, wide), b.convert(rhs, wide)
         if wide != out_dtype:
@@ -37,6 +40,20 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype):
         return _inner(b, left, right, (*lb, *lc), (*rb, *rc), len(lb))
     found = _as_it_lies(b, lhs, rhs, numbers.numbers, out_dtype)
     return found if found is not None else b.value("dot", shape, out_dtype, [lhs, rhs], numbers)
+
+
+def _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype) -> bool:
+    """Whether the processor multiplies the operands as they are, and that pays (see `emit.amx`)."""
+    if lhs.dtype.name not in b.multiplied or rhs.dtype != lhs.dtype or out_dtype not in (lhs.dtype, np.float32):
+        return False
+    (lc, rc), (lb, _) = dimension_numbers
+    terms = math.prod(lhs.shape[d] for d in lc)
+    each = math.prod(lhs.shape[d] for d in lb) * terms
+    if not each:
+        return False
+    rows, columns = lhs.size // each, rhs.size // each
+    enough = rows >= FEWEST_ROWS and columns >= FEWEST_COLUMNS and terms >= FEWEST_TERMS
+    return enough and rows * columns * terms >= FLOOR
 
 
 def _without(b, x, dims: tuple, batch: tuple) -> tuple[Any, tuple]:

@@ -7,8 +7,10 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from catena.compiler.graph.types import DTYPES
 from catena.compiler.interpret import operations
 from catena.compiler.interpret.memory import Memory
+from catena.compiler.plan.amx import SIDE, TERMS, AmxProduct
 from catena.compiler.plan.contraction import Axis, Plan
 from catena.compiler.plan.fourier import COLUMNS, ODD
 from catena.compiler.plan.program import Contract, Gemm, Transform
@@ -70,6 +72,19 @@ def _unpacked(memory: Memory, step: Contract, dtype: np.dtype, members: int, ter
     axes = [Axis(x.extent, 0, x.b * terms * line, 0) for x in form.batch]
     axes += [*(Axis(x.extent, 0, x.b * line, 0) for x in form.terms), Axis(line, 0, 1, 0)]
     return _walk(whole.reshape(-1), tuple(axes), "b").reshape(members, terms, line)
+
+
+def amx(memory: Memory, step: AmxProduct) -> None:
+    """C = A B of bfloat16: A's rows as the plan's steps say, B in panels of pairs of terms."""
+    p, dtype = step.plan, DTYPES["bfloat16"]
+    line = p.steps * TERMS
+    axes = (Axis(p.members, p.by_member, 0, 0), Axis(p.rows, p.by_row, 0, 0), Axis(line, 1, 0, 0))
+    a = _walk(memory[step.a].view(dtype), axes, "a").astype(np.float32)
+    panels = memory[step.b].view(dtype)[: p.members * p.all_panels * p.panel]
+    panels = panels.reshape(p.members, p.all_panels, line // 2, SIDE, 2).transpose(0, 2, 4, 1, 3)
+    b = panels.reshape(p.members, line, p.all_panels * SIDE)[..., : p.columns].astype(np.float32)
+    made = operations.narrow(_product(a, b), p.type)
+    memory[step.c].view(operations.memory(p.type))[: made.size] = made.reshape(-1)
 
 
 def gemm(memory: Memory, step: Gemm) -> None:

@@ -18,6 +18,7 @@ from catena.compiler.interpret.memory import Memory
 from catena.compiler.interpret.nests import Place
 from catena.compiler.plan import program as steps
 from catena.compiler.plan import ranges
+from catena.compiler.plan.amx import AmxProduct
 from catena.compiler.plan.program import Block, Program, Step
 from catena.core import failures
 from catena.core.errors import CompileError
@@ -89,6 +90,12 @@ def _private(size: int, first: int, rows: int) -> Place:
 
 def _contract(memory: Memory, step: steps.Contract) -> None:
     products.contract(memory, step)
+    if step.after is not None:
+        nests.run(step.after, memory.places(step.operands))
+
+
+def _amx(memory: Memory, step: AmxProduct) -> None:
+    products.amx(memory, step)
     if step.after is not None:
         nests.run(step.after, memory.places(step.operands))
 
@@ -187,6 +194,7 @@ RULES: dict[type[Step], Callable[[Memory, Any], None]] = {
     steps.Launch: _launch,
     steps.Rows: _rows,
     steps.Contract: _contract,
+    AmxProduct: _amx,
     steps.Gemm: products.gemm,
     steps.Sort: keys.sort,
     steps.Order: keys.order,

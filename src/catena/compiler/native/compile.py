@@ -44,7 +44,8 @@ def compile_jaxpr(closed_jaxpr, *, name: str = "main", donated=(), checks: froze
 def text_of(closed_jaxpr, donated=(), machine: Machine | None = None, checks: frozenset = frozenset()) -> str:
     """The LLVM IR that `compile_jaxpr` compiles, or would for another machine."""
     returns_stacks, given = _terms(closed_jaxpr, donated)
-    program = plan(lower(closed_jaxpr, checks), machine or host.this_machine(), given)
+    machine = machine or host.this_machine()
+    program = plan(lower(closed_jaxpr, checks, machine), machine, given)
     module = write_program(_writer(program.machine), program, returns_stacks)
     return link.with_helpers(module.text(), module.helpers)
 
@@ -57,11 +58,13 @@ def _terms(closed_jaxpr, donated: Sequence[bool]) -> tuple[bool, list[int]]:
     return any(is_stack(a) for a in closed_jaxpr.out_avals), [i for i, given in enumerate(donated) if given]
 
 
-def lower(closed_jaxpr, checks: frozenset = frozenset()) -> Region:
-    """The graph of a closed jaxpr; `checks` are the kinds of failures that it looks for."""
+def lower(closed_jaxpr, checks: frozenset = frozenset(), machine: Machine | None = None) -> Region:
+    """The graph of a closed jaxpr; `checks` are the kinds of failures that it looks for, `machine` the one at hand if
+    no other is given.
+    """
     sites: list[failures.Site] = []
     closed = simplify(closed_jaxpr)
-    b = Builder(Checks(checks, sites))
+    b = Builder(Checks(checks, sites), multiplied=(machine or host.this_machine()).multiplied)
     b.region.sites = sites
     inputs = [b.input(*physical(v.aval)) for v in closed.jaxpr.invars]
     b.region.outputs = b.call(closed, inputs)
@@ -75,9 +78,9 @@ def _writer(machine: Machine, clock: Clock | None = None) -> ProgramWriter:
 
 def program_of(closed_jaxpr, donated: Sequence[bool] = (), machine: Machine | None = None) -> Program:
     """The program that `compile_jaxpr` compiles, or would for another machine."""
-    return plan(
-        lower(closed_jaxpr, failures.kinds_in_force()), machine or host.this_machine(), _terms(closed_jaxpr, donated)[1]
-    )
+    machine = machine or host.this_machine()
+    region = lower(closed_jaxpr, failures.kinds_in_force(), machine)
+    return plan(region, machine, _terms(closed_jaxpr, donated)[1])
 
 
 def nests(closed_jaxpr) -> list[str]:

@@ -20,7 +20,7 @@ from catena.compiler.native import cache
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm, load
 from catena.core.locks import hold_during_fork, made_once
-from catena.runtime import layout, library, threads
+from catena.runtime import layout, library, permission, threads
 
 # Passes of the code generator that find nothing to do in our loops: a third to a half of its time. Loops have one
 # counter and x86 addresses are sums already; bodies are written in an order that suits the processor's own scheduler.
@@ -42,7 +42,14 @@ def _with_threads(shared: bool) -> Machine:
 @made_once
 def _processor() -> Machine:
     """What this process runs on."""
-    return chosen_machine(os.environ.get("CATENA_TARGET") or "native", _native())
+    chosen = chosen_machine(os.environ.get("CATENA_TARGET") or "native", _native())
+    return chosen if "amx-tile" not in chosen.features or permission.to_use_tiles() else without_tiles(chosen)
+
+
+def without_tiles(machine: Machine) -> Machine:
+    """The machine, of a process that may not use the processor's registers for tiles."""
+    tiles = frozenset(name for name in machine.features if name.startswith("amx-"))
+    return machine._replace(features=machine.features - tiles, absent=machine.absent | tiles)
 
 
 def _native() -> Machine:

@@ -20,7 +20,18 @@ from collections.abc import Callable, Iterator, Sequence
 from catena.compiler.graph import insets, intervals, replacement, rotation
 from catena.compiler.graph.graph import Region
 from catena.compiler.machine import Machine
-from catena.compiler.plan import control, epilogues, fourier, launches, libraries, products, sorting, stitch, turning
+from catena.compiler.plan import (
+    amx,
+    control,
+    epilogues,
+    fourier,
+    launches,
+    libraries,
+    products,
+    sorting,
+    stitch,
+    turning,
+)
 from catena.compiler.plan.fuse import Fused, fuse
 from catena.compiler.plan.nests import NestBuilder
 from catena.compiler.plan.planner import Planner
@@ -29,6 +40,7 @@ from catena.compiler.plan.program import ARGUMENT, RESULT, Buffer, Program
 RULES = {
     **launches.RULES,
     **products.RULES,
+    **amx.RULES,
     **sorting.RULES,
     **fourier.RULES,
     **libraries.RULES,

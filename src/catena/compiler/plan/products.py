@@ -18,6 +18,7 @@ import numpy as np
 
 from catena.compiler.graph.forms import NOTHING, Convolve, Slice, Transpose
 from catena.compiler.graph.graph import Value
+from catena.compiler.graph.products import FLOOR
 from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.plan import contraction, stitch
@@ -31,13 +32,12 @@ from catena.core.context import context
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 
-FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
 FEWEST_COLUMNS = 4  # of a product by tiles, whose lanes are columns; with fewer, lanes are terms
 FEWEST_BESIDE_VECTOR = 64  # likewise where one operand is a vector, and the other is read once
 
 
 def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
-    _define(p, frame, frame.fused.steps[i])
+    define(p, frame, frame.fused.steps[i])
     if has_tiles(v):
         _tiled(p, frame, frame.fused.steps[i])
     elif KIND[v.dtype] == "c" and v.size and _is_large(v):
@@ -46,7 +46,7 @@ def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
         launch(p, frame, frame.nests.dot(v))
 
 
-def _define(p: Planner, frame: Frame, step: Step) -> None:
+def define(p: Planner, frame: Frame, step: Step) -> None:
     """Memory for a product: where its epilogue puts what it makes of each element, if that can be so."""
     heir = _heir(frame, step, p.machine.vector_bytes) if step.epilogue is not None else None
     if heir is None:
@@ -84,12 +84,19 @@ def has_tiles(v: Value) -> bool:
     """Whether a value is a contraction by tiles."""
     if v.form == "convolve":
         return v.size > 0
+    if is_narrow(v):
+        return True
     if v.form != "dot" or v.size == 0 or KIND[v.dtype] not in "fiu" or TYPES[NAMES[v.dtype]].narrow:
         return False
     _, m, n, _ = sizes(v)
     if m > 1 and n > 1:
         return _is_large(v) and n >= FEWEST_COLUMNS
     return _is_large(v) and max(m, n) >= FEWEST_BESIDE_VECTOR and not _has_terms_side_by_side(*_vector_first(v))
+
+
+def is_narrow(v: Value) -> bool:
+    """Whether a value is a product of floats of 16 bits as they are (see `plan.amx`)."""
+    return v.form == "dot" and KIND[v.args[0].dtype] == "f" and TYPES[NAMES[v.args[0].dtype]].narrow
 
 
 def _vector_first(v: Value) -> tuple[Value, Value, tuple]:
@@ -141,7 +148,7 @@ def convolve(p: Planner, frame: Frame, i: int, v: Value) -> None:
     """A convolution, N *S O: rows are places, terms are the taps of the window and the channels of a group. Windows are
     read where they lie.
     """
-    _define(p, frame, frame.fused.steps[i])
+    define(p, frame, frame.fused.steps[i])
     if not v.size:
         return
     lhs, rhs = v.args
@@ -166,7 +173,7 @@ def convolve(p: Planner, frame: Frame, i: int, v: Value) -> None:
 def _split(frame: Frame, x: Value, d: int, groups: int) -> tuple[Value, list[int]]:
     """`x` with dimension `d` as groups and members, and where the other dimensions are."""
     shape = (*x.shape[:d], groups, x.shape[d] // groups, *x.shape[d + 1 :])
-    return _beside(frame, "reshape", shape, (x,)), [e + (e > d) for e in range(x.ndim)]
+    return beside(frame, "reshape", shape, (x,)), [e + (e > d) for e in range(x.ndim)]
 
 
 def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=None) -> None:
@@ -184,11 +191,9 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left
     plan = contraction.plan(form, p.machine, side_by_side, _times(frame, layout[0]), left is not None)
     lines = _in_tiles(p, frame, *left, plan) if plan.in_tiles else p.address(frame, a)
     panels, rest = _panels(p, frame, *layout, plan) if plan.packed else (p.address(frame, b), None)
-    costs = p.costs
-    costs.units += form.products // 8
-    costs.flops += costs.trips * 2 * form.products
-    costs.bytes += costs.trips * sum(x.nbytes for x in (a, b, v))
-    after, in_place = _epilogue(p, frame, step, plan)
+    count(p, form.products, (a, b, v))
+    in_tasks = contraction.has_rows_in_order(plan) and contraction.has_rows_enough(plan, p.machine, p.depth > 0)
+    after, in_place = epilogue(p, frame, step, in_tasks)
     of_after = {} if after is None else p.operands(frame, after)
     tasks = contraction.tasks(plan, p.machine, p.depth > 0, after is not None)
     c = p.address(frame, v)
@@ -197,10 +202,24 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left
         p.free_here(frame, (panels, rest))
     if plan.in_tiles:
         p.free_here(frame, (lines,))
+    follow(p, frame, step, after, in_place)
+
+
+def count(p: Planner, multiplications: int, values) -> None:
+    """Notes what a product of stored values costs."""
+    costs = p.costs
+    costs.units += multiplications // 8
+    costs.flops += costs.trips * 2 * multiplications
+    costs.bytes += costs.trips * sum(x.nbytes for x in values)
+
+
+def follow(p: Planner, frame: Frame, step: Step, after, in_place: bool) -> None:
+    """What comes after a product: its epilogue, where no task runs it, whose result may have taken its memory."""
     if step.epilogue is not None and after is None:
         launch(p, frame, step.epilogue, in_place)
-    if c in [frame.blocks[n] for n in step.writes if n != v.number]:
-        del frame.blocks[v.number]  # the memory is another value's now
+    product = step.node.number
+    if frame.blocks[product] in [frame.blocks[n] for n in step.writes if n != product]:
+        del frame.blocks[product]  # the memory is another value's now
 
 
 def _check_bounds(form: Contraction, a: Value, b: Value, v: Value, columns) -> None:
@@ -221,9 +240,9 @@ def check_walk(what: str, steps, size: int) -> None:
         raise CompileError(f"a product walks over {what} from {low} to {high}, beyond its {size} elements")
 
 
-def _epilogue(p: Planner, frame: Frame, step: Step, plan: contraction.Plan):
-    """The scheduled loop nest that a product's epilogue runs on its rows, None where rows are not one dimension, or too
-    few to share out; and whether it writes memory that it reads.
+def epilogue(p: Planner, frame: Frame, step: Step, in_tasks: bool):
+    """The scheduled loop nest that a product's epilogue runs on its rows, None where rows are not one dimension, or
+    tasks do not have whole ones; and whether it writes memory that it reads.
     """
     nest, values = step.epilogue, frame.fused.region.values
     if nest is None:
@@ -232,7 +251,6 @@ def _epilogue(p: Planner, frame: Frame, step: Step, plan: contraction.Plan):
     reads = {frame.blocks[r] for r in (*step.reads, step.node.number) if r in frame.blocks}
     in_place = any(b in reads for b in written)
     stitch.merge_rows(RowGroup([nest], len(row_shape(step.node)), 0, {}, 0, []))
-    in_tasks = contraction.has_rows_in_order(plan) and contraction.has_rows_enough(plan, p.machine, p.depth > 0)
     if len(nest.rows) != 1 or not in_tasks:
         nest.rows = ()
         return None, in_place
@@ -245,15 +263,15 @@ def _panels(p: Planner, frame: Frame, x: Value, batch, terms, columns, plan, ane
     the loop, in memory that is there `anew`, where `x` does not change in one.
     """
     outside = frame.outside
-    if _is_fixed(outside, x):
+    if is_fixed(outside, x):
         with p.before(outside):
-            made = _panels(p, outside.frame, _fixed(outside, x), batch, terms, columns, plan, True)
+            made = _panels(p, outside.frame, fixed(outside, x), batch, terms, columns, plan, True)
         outside.made += dict.fromkeys(made)
         return made
     members, length, n = (math.prod(x.shape[d] for d in dims) for dims in (batch, terms, columns))
     order = (*batch, *terms, *columns)
-    flat = _beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
-    flat = _beside(frame, "reshape", (members, length, n), (flat,))
+    flat = beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
+    flat = beside(frame, "reshape", (members, length, n), (flat,))
     whole = plan.panels * plan.columns
     packed: list[Buffer] = []
     for start, count, each in ((0, plan.panels, plan.columns), (whole, int(plan.rest > 0), plan.rest)):
@@ -263,10 +281,10 @@ def _panels(p: Planner, frame: Frame, x: Value, batch, terms, columns, plan, ane
         part = flat
         if count * each < n:
             shape = (members, length, count * each)
-            part = _beside(frame, "slice", shape, (flat,), Slice((0, 0, start), (1, 1, 1)))
-        part = _beside(frame, "reshape", (members, length, count, each), (part,))
-        part = _beside(frame, "transpose", (members, count, length, each), (part,), Transpose((0, 2, 1, 3)))
-        packed.append(_copied(p, frame, part, anew))
+            part = beside(frame, "slice", shape, (flat,), Slice((0, 0, start), (1, 1, 1)))
+        part = beside(frame, "reshape", (members, length, count, each), (part,))
+        part = beside(frame, "transpose", (members, count, length, each), (part,), Transpose((0, 2, 1, 3)))
+        packed.append(copied(p, frame, part, anew))
     return tuple(packed)
 
 
@@ -275,62 +293,62 @@ def _in_tiles(p: Planner, frame: Frame, x: Value, terms, rows, plan, anew=False)
     Before the loop, in memory that is there `anew`, where `x` does not change in one.
     """
     outside = frame.outside
-    if _is_fixed(outside, x):
+    if is_fixed(outside, x):
         with p.before(outside):
-            made = _in_tiles(p, outside.frame, _fixed(outside, x), terms, rows, plan, True)
+            made = _in_tiles(p, outside.frame, fixed(outside, x), terms, rows, plan, True)
         outside.made.append(made)
         return made
     length, m = (math.prod(x.shape[d] for d in dims) for dims in (terms, rows))
     order = (*terms, *rows)
-    flat = _beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
-    flat = _beside(frame, "reshape", (length, m), (flat,))
-    panels = _beside(frame, "beside", (plan.down + bool(plan.left), length, plan.rows), (x,))
+    flat = beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
+    flat = beside(frame, "reshape", (length, m), (flat,))
+    panels = beside(frame, "beside", (plan.down + bool(plan.left), length, plan.rows), (x,))
     size = panels.nbytes
     buffer = frame.blocks[panels.number] = p.allocate_anew(size) if anew else p.allocate(size)
     for start, count, each in ((0, plan.down, plan.rows), (plan.down, int(plan.left > 0), plan.left)):
         if count:
             part = flat
             if count * each < m:
-                part = _beside(frame, "slice", (length, count * each), (flat,), Slice((0, start * plan.rows), (1, 1)))
-            part = _beside(frame, "reshape", (length, count, each), (part,))
-            part = _beside(frame, "transpose", (count, length, each), (part,), Transpose((1, 0, 2)))
+                part = beside(frame, "slice", (length, count * each), (flat,), Slice((0, start * plan.rows), (1, 1)))
+            part = beside(frame, "reshape", (length, count, each), (part,))
+            part = beside(frame, "transpose", (count, length, each), (part,), Transpose((1, 0, 2)))
             launch(p, frame, frame.nests.copy(part, panels, start))
     return buffer
 
 
-def _is_fixed(outside: Outside | None, x: Value) -> bool:
+def is_fixed(outside: Outside | None, x: Value) -> bool:
     """Whether a view is of what does not change in the loop around."""
     while x.form in ("transpose", "reshape"):
         x = x.args[0]
     return outside is not None and x.form == "input" and x.number in outside.fixed
 
 
-def _fixed(outside: Outside, x: Value) -> Value:
+def fixed(outside: Outside, x: Value) -> Value:
     """The same view as it is called outside of the loop."""
     if x.form == "input":
         return outside.fixed[x.number]
-    return _beside(outside.frame, x.form, x.shape, (_fixed(outside, x.args[0]),), x.params)
+    return beside(outside.frame, x.form, x.shape, (fixed(outside, x.args[0]),), x.params)
 
 
 def _times(frame: Frame, x: Value) -> int:
     """How often an operand is used once it is packed."""
-    if not _is_fixed(frame.outside, x):
+    if not is_fixed(frame.outside, x):
         return 1
-    return frame.outside.trips * _times(frame.outside.frame, _fixed(frame.outside, x))
+    return frame.outside.trips * _times(frame.outside.frame, fixed(frame.outside, x))
 
 
-def _copied(p: Planner, frame: Frame, part: Value, anew: bool = False) -> Buffer:
+def copied(p: Planner, frame: Frame, part: Value, anew: bool = False) -> Buffer:
     """Memory that holds a view's elements in their order."""
-    packed = _beside(frame, "beside", part.shape, (part,))
+    packed = beside(frame, "beside", part.shape, (part,))
     buffer = frame.blocks[packed.number] = p.allocate_anew(packed.nbytes) if anew else p.allocate(packed.nbytes)
     launch(p, frame, frame.nests.copy(part, packed))
     return buffer
 
 
-def _beside(frame: Frame, form: str, shape, args, params=NOTHING) -> Value:
+def beside(frame: Frame, form: str, shape, args, params=NOTHING, dtype=None) -> Value:
     """A value beside those of the graph, which only the nests planned here read."""
     values = frame.fused.region.values
-    new = Value(form, tuple(shape), args[0].dtype, args, params, len(values))
+    new = Value(form, tuple(shape), args[0].dtype if dtype is None else dtype, args, params, len(values))
     values.append(new)
     return new
 
@@ -370,7 +388,7 @@ def strides(frame: Frame, x: Value) -> tuple[Value, list[int]] | None:
     return x, [steps[d] for d in order]
 
 
-def _group(x: Value, strides: list[int], dims) -> int | None:
+def group(x: Value, strides: list[int], dims) -> int | None:
     """The single stride of a group of dimensions, 0 when it has one element; None when there is none."""
     dims = [d for d in dims if x.shape[d] != 1]
     for a, b in zip(dims, dims[1:]):
@@ -385,7 +403,7 @@ def _matrix(p: Planner, frame: Frame, x: Value, batch, rows, columns) -> tuple[B
     found = strides(frame, x)
     if found is not None:
         base, steps = found
-        groups = [_group(x, steps, g) for g in (batch, rows, columns)]
+        groups = [group(x, steps, g) for g in (batch, rows, columns)]
         if None not in groups:
             s, down, across = groups
             down, across = (down or (1 if across != 1 else c)), (across or (1 if down != 1 else r))
@@ -394,8 +412,8 @@ def _matrix(p: Planner, frame: Frame, x: Value, batch, rows, columns) -> tuple[B
             if (down == 1 and across >= r) or (across == 1 and down >= c):
                 return p.address(frame, base), (s, down, across)
     order = (*batch, *rows, *columns)
-    moved = _beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
-    return _copied(p, frame, moved), (r * c, c, 1)
+    moved = beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
+    return copied(p, frame, moved), (r * c, c, 1)
 
 
 def _by_blas(p: Planner, frame: Frame, v: Value) -> None:

@@ -1,0 +1,159 @@
+"""Products of bfloat16 by the tiles of the processor's own (AMX), by a plan of `plan.amx`.
+
+The instructions know eight registers of 16 rows by 64 bytes. One multiplies a tile of A, 16 rows of 32 terms, by one
+of B, and adds the 16 x 16 sums, in float32, to a tile of C: 8192 multiplications in 16 cycles, sixteen times what
+vectors of float32 do. Of B it wants pairs of terms: row i holds the terms 2i and 2i + 1 of column 0, then those of
+column 1, and so on: so it is packed. Of A, whose rows are read as they lie, these pairs are neighbours anyhow.
+
+A block of C is two tiles by two, in registers 0 to 3, so each tile of A (4 and 5) and of B (6 and 7) that is loaded is
+used twice: a load takes 8 cycles, half of what a multiplication does. All terms are added up before the block is
+stored, in memory of its own; from there its rows go to C, as many rows and columns as there are, rounded to bfloat16
+if C is that.
+
+An element is this: for each 32 terms, in their order, the sums of the even and of the odd ones, from zero, each term
+multiplied and added in one rounding; the two sums are added, and then what comes before. Terms beyond the last are
+zeros in both operands. So it is a function of its row and column, whatever is beside them. Subnormal operands
+and sums count as zero, NaN and infinity are what they are elsewhere.
+
+The shapes of registers are set when a task begins (`ldtilecfg`), and all given back when it ends: while they are in
+use, the kernel saves 8 KiB more when it changes threads.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from catena.compiler.emit import launches, parallel, special
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.graph.types import TYPES, Type
+from catena.compiler.plan.amx import SIDE, TERMS, AmxProduct
+
+ROWS, BYTES = 16, 64  # of a register
+# What `ldtilecfg` reads, in words of 64 bits: the palette, then the bytes in a row of each register, then its rows.
+CONFIGURATION = (1, 0, *[0x0001000100010001 * BYTES] * 2, 0, 0, 0x0101010101010101 * ROWS, 0)
+LINE = 4 * SIDE  # bytes of a row of a block, and of a pair of terms in a panel
+STEP_OF_B = TERMS * SIDE * 2  # bytes of a panel that one step reads
+F32 = TYPES["float32"]
+PARAMETERS = "ptr readonly %a, ptr readonly %b, ptr %c, i64 %steps, i64 %line, i64 %across, i64 %lanes, i64 %rows"
+
+
+@lru_cache(maxsize=8)
+def text(t: Type) -> str:
+    """Parameters and body of a block of C, of type `t`: rows lie `line` bytes apart in A and `across` elements in C, so
+    many `rows` and `lanes` are stored.
+    """
+    e = Emitter()
+    block = e.slot(f"[{SIDE * LINE} x i8]", 64)
+    below = e.element("%a", "i8", e.op(f"mul nsw i64 %line, {ROWS}"))
+    for tile in range(4):
+        e.do(f"call void @llvm.x86.tilezero(i8 {tile})")
+    k, opened = e.begin_loop(0, "%steps")
+    at = e.op(f"mul nuw nsw i64 {k}, {BYTES}")
+    left = [e.element(rows, "i8", at) for rows in ("%a", below)]
+    right = [e.element("%b", "i8", e.op(f"mul nuw nsw i64 {k}, {STEP_OF_B}"))]
+    right.append(e.element(right[0], "i8", BYTES))
+    _load(e, 4, left[0], "%line")
+    _load(e, 6, right[0], LINE)
+    _multiply(e, 0, 4, 6)
+    _load(e, 7, right[1], LINE)
+    _multiply(e, 1, 4, 7)
+    _load(e, 5, left[1], "%line")
+    _multiply(e, 2, 5, 6)
+    _multiply(e, 3, 5, 7)
+    e.end_loop(opened)
+    for tile in range(4):
+        place = e.element(block, "i8", tile // 2 * ROWS * LINE + tile % 2 * BYTES)
+        e.do(f"call void @llvm.x86.tilestored64(i8 {tile}, ptr {place}, i64 {LINE})")
+    order = ", ".join(f"i16 {i}" for i in range(SIDE))
+    count = e.splat(e.op("trunc i64 %lanes to i16"), "i16", SIDE)
+    mask = e.op(f"icmp ult <{SIDE} x i16> <{order}>, {count}")
+    row, opened = e.begin_loop(0, "%rows")
+    x = e.load(F32, e.element(block, "i8", e.op(f"mul nuw nsw i64 {row}, {LINE}")), SIDE)
+    x = special.round_bfloat16(e, x, SIDE) if t.narrow else x
+    e.store(t, x, e.element("%c", t.memory, e.op(f"mul nuw nsw i64 {row}, %across")), SIDE, mask=mask)
+    e.end_loop(opened)
+    return "\n".join([f"({PARAMETERS}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _load(e: Emitter, tile: int, place: str, line: str | int) -> None:
+    e.do(f"call void @llvm.x86.tileloadd64(i8 {tile}, ptr {place}, i64 {line})")
+
+
+def _multiply(e: Emitter, c: int, a: int, b: int) -> None:
+    e.do(f"call void @llvm.x86.tdpbf16ps(i8 {c}, i8 {a}, i8 {b})")
+
+
+def product(w, step: AmxProduct) -> None:
+    """Writes a product in tasks, and what follows on the rows that a task has computed."""
+    p = step.plan
+    pointers, after = [w.pointer(buffer) for buffer in (step.a, step.b, step.c)], None
+    if step.after is not None:
+        pointers += [w.pointer(buffer) for buffer in step.operands.values()]
+        after = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
+    numbers = [p.column_blocks, p.row_blocks, p.blocks * SIDE, p.rows, p.panels, p.all_panels, p.columns, p.steps,
+               2 * p.by_member, 2 * p.by_row, 2 * p.panel, *(after.sizes if after else [])]  # fmt: skip
+    body = _task(w.function(text(p.type)), p.type, after, len(pointers))
+    parallel.through_pool(w, body, pointers, p.tasks, numbers, p.products // 128)
+
+
+NUMBERS = 11
+
+
+def _task(block: str, t: Type, after: launches.Kernel | None, pointers: int) -> str:
+    """The function of task %k: its table has the pointers to A, B and C and those of `after`, a function that it calls
+    for its rows in the end, then numbers.
+    """
+    e = Emitter()
+    a, b, c, *own = (parallel.load_pointer(e, i) for i in range(pointers))
+    table, numbers = parallel.load_numbers(e, pointers, NUMBERS)
+    across, down, each, rows, panels, all_panels, columns, steps, by_member, by_row, panel = numbers
+    rest, column_block = _divide(e, "%k", across)
+    member, row_block = _divide(e, rest, down)
+    low = e.op(f"mul nuw nsw i64 {row_block}, {each}")
+    is_last = e.op(f"icmp eq i64 {e.op(f'add nuw nsw i64 {row_block}, 1')}, {down}")
+    high = e.op(f"select i1 {is_last}, i64 {rows}, i64 {e.op(f'add nuw nsw i64 {low}, {each}')}")
+    first = e.op(f"mul nuw nsw i64 {column_block}, {panels}")
+    end = _least(e, e.op(f"add nuw nsw i64 {first}, {panels}"), all_panels)
+    a = e.element(a, "i8", e.op(f"mul nsw i64 {member}, {by_member}"))
+    before = e.op(f"mul nuw nsw i64 {member}, {rows}")
+    last = e.op(f"call i64 @llvm.smax.i64(i64 {e.op(f'sub nsw i64 {high}, {SIDE}')}, i64 0)")
+    there = _least(e, rows, str(SIDE))
+    e.do(f"call void @llvm.x86.ldtilecfg(ptr {_configuration(e)})")
+    j, by_panels = e.begin_loop(first, end)
+    at = e.op(f"add nuw nsw i64 {e.op(f'mul nuw nsw i64 {member}, {all_panels}')}, {j}")
+    b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {at}, {panel}"))
+    column = e.op(f"mul nuw nsw i64 {j}, {SIDE}")
+    lanes = _least(e, e.op(f"sub nuw nsw i64 {columns}, {column}"), str(SIDE))
+    i, by_rows = e.begin_loop(low, high, SIDE)
+    row = _least(e, i, last)  # rows that are left are computed with some of those before
+    of_a = e.element(a, "i8", e.op(f"mul nsw i64 {row}, {by_row}"))
+    place = e.op(f"mul nuw nsw i64 {e.op(f'add nuw nsw i64 {before}, {row}')}, {columns}")
+    of_c = e.element(c, t.memory, e.op(f"add nuw nsw i64 {place}, {column}"))
+    given = (*(f"ptr {x}" for x in (of_a, b, of_c)), *(f"i64 {x}" for x in (steps, by_row, columns, lanes, there)))
+    e.do(f"call void @{block}({', '.join(given)})")
+    e.end_loop(by_rows)
+    e.end_loop(by_panels)
+    e.do("call void @llvm.x86.tilerelease()")
+    if after is not None:
+        own += [e.element(table, "i64", NUMBERS)] if after.sizes else []
+        bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (low, high)]
+        e.do(f"call void @{after.name}({', '.join([*(f'ptr {x}' for x in own), *(f'i64 {x}' for x in bounds)])})")
+    return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _configuration(e: Emitter) -> str:
+    """Where the shapes of the registers are written: all are whole."""
+    place = e.slot(f"[{len(CONFIGURATION)} x i64]", 64)
+    for i, word in enumerate(CONFIGURATION):
+        e.do(f"store i64 {word}, ptr {e.element(place, 'i64', i)}")
+    return place
+
+
+def _least(e: Emitter, x: str, y: str) -> str:
+    return e.op(f"call i64 @llvm.smin.i64(i64 {x}, i64 {y})")
+
+
+def _divide(e: Emitter, x: str, n: str) -> tuple[str, str]:
+    """Quotient and remainder."""
+    quotient = e.op(f"udiv i64 {x}, {n}")
+    return quotient, e.op(f"sub i64 {x}, {e.op(f'mul i64 {quotient}, {n}')}")

@@ -1,0 +1,220 @@
+"""Products of bfloat16 by the processor's own tiles: the step, its plan, and how operands are laid out for it.
+
+The left operand is read where it lies if its terms lie side by side, in whole steps of a tile; else it is copied to
+such a layout, with zeros behind the terms. The right one is packed: columns in panels, of which each pair of terms lies
+side by side (see `emit.amx`). Both are copied by loop nests like any others, before the loop around where they do not
+change in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from catena.compiler.graph.forms import Constant, Pad, Transpose
+from catena.compiler.graph.graph import Value
+from catena.compiler.graph.types import NAMES, TYPES, Type
+from catena.compiler.kernels.loops import Nest
+from catena.compiler.machine import Machine
+from catena.compiler.plan import products
+from catena.compiler.plan.fuse import Step as FusedStep
+from catena.compiler.plan.planner import Frame, Planner
+from catena.compiler.plan.products import beside
+from catena.compiler.plan.program import Buffer, Step, nest_reads, nest_writes, operations
+
+SIDE = 32  # rows and columns of a block of C: two tiles by two
+TERMS = 32  # that one instruction takes
+
+TASK = 1 << 23  # multiplications that make a task: some 10 us
+SHARED = 1 << 24  # from which on threads pay
+MOST_TASKS = 64
+BLOCKS = 8  # of rows, of a task at most
+FEW_BLOCKS = 2  # likewise where tasks take whole rows, to be enough
+
+
+class Plan(NamedTuple):
+    """C[member, row, column], row major, is A times B; steps in A are elements, from a member or row to the next."""
+
+    type: Type  # of C
+    members: int
+    rows: int
+    columns: int
+    terms: int
+    by_member: int
+    by_row: int
+    row_blocks: int  # tasks of a member down its rows
+    blocks: int  # of `SIDE` rows of a task; the last one of a member has the rows that are left, too
+    column_blocks: int
+    panels: int  # of a task
+
+    @property
+    def steps(self) -> int:
+        """Instructions along the terms."""
+        return -(-self.terms // TERMS)
+
+    @property
+    def all_panels(self) -> int:
+        return -(-self.columns // SIDE)
+
+    @property
+    def panel(self) -> int:
+        """Elements of B that a panel has."""
+        return self.steps * TERMS * SIDE
+
+    @property
+    def tasks(self) -> int:
+        return self.members * self.row_blocks * self.column_blocks
+
+    @property
+    def products(self) -> int:
+        return self.members * self.rows * self.columns * self.terms
+
+
+@dataclass(eq=False)
+class AmxProduct(Step):
+    """C = A B of bfloat16. `after` is a loop nest that a task runs on its rows, as in `Contract`."""
+
+    plan: Plan
+    a: Buffer
+    b: Buffer
+    c: Buffer
+    after: Nest | None = None
+    in_place: bool = False
+    operands: dict[int, Buffer] = field(default_factory=dict)
+    name: ClassVar[str] = "amx"
+
+    def reads(self):
+        of_nest = [b for b in nest_reads(self.nests(), self.operands) if b is not self.c]
+        return [self.a, self.b, *of_nest]
+
+    def writes(self):
+        return [self.c, *nest_writes(self.nests(), self.operands)]
+
+    def flops(self):
+        return 2 * self.plan.products + super().flops()
+
+    def nests(self):
+        return [] if self.after is None else [self.after]
+
+    def detail(self):
+        p = self.plan
+        sizes = f"{f'batch {p.members}, ' if p.members > 1 else ''}rows {p.rows}, columns {p.columns}, terms {p.terms}"
+        after = f"; on its rows: {operations(self.after)}" if self.after else ""
+        return f"bfloat16 {sizes}; blocks {SIDE} x {SIDE} -> {p.type.name}{after}"
+
+
+def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
+    """The steps of a product of floats of 16 bits as they are."""
+    v = step.node
+    lhs, rhs, (lc, rc, lb, rb) = *v.args, v.params.numbers
+    lfree, rfree = _others(lhs, lc, lb), _others(rhs, rc, rb)
+    members, rows, columns, terms = products.sizes(v)
+    a, by_member, by_row = _left(p, frame, lhs, (lb, lfree, lc), rows)
+    order = (*rb, *rc, *rfree)
+    b = _arranged(p, frame, rhs, lambda frame, x: _panels(frame, _moved(frame, x, order, (members, terms, columns))))
+    form = Plan(TYPES[NAMES[v.dtype]], members, rows, columns, terms, by_member, by_row, 1, 1, 1, 1)
+    products.count(p, form.products, (lhs, rhs, v))
+    by_rows = _tasks(form, p.machine, True)
+    enough = by_rows.tasks >= min(_wanted(form), p.machine.sharing.row_tasks) or form.products < SHARED
+    after, in_place = products.epilogue(p, frame, step, enough)
+    plan = _tasks(form, p.machine, False) if after is None else by_rows
+    of_after = {} if after is None else p.operands(frame, after)
+    frame.steps.append(AmxProduct(plan, a, b, p.address(frame, v), after, in_place, of_after))
+    p.free_here(frame, (a, b))
+    products.follow(p, frame, step, after, in_place)
+
+
+def _others(x: Value, *taken) -> list[int]:
+    return [d for d in range(x.ndim) if not any(d in dims for dims in taken)]
+
+
+# ---- operands ------------------------------------------------------------------------------------------------
+
+
+def _left(p: Planner, frame: Frame, x: Value, dims, rows: int) -> tuple[Buffer, int, int]:
+    """Where the left operand is, and its elements from a member and from a row to the next."""
+    members, _, terms = (math.prod(x.shape[d] for d in group) for group in dims)
+    found = products.strides(frame, x)
+    if found is not None and rows >= SIDE and terms % TERMS == 0:
+        base, steps = found
+        by = [products.group(x, steps, group) for group in dims]
+        if None not in by and by[2] == 1:
+            return p.address(frame, base), by[0], by[1]
+    order = [d for group in dims for d in group]
+    room = [members, max(rows, SIDE), -(-terms // TERMS) * TERMS]
+    shape = (members, rows, terms)
+    made = _arranged(p, frame, x, lambda frame, x: _padded(frame, _moved(frame, x, order, shape), room))
+    return made, room[1] * room[2], room[2]
+
+
+def _panels(frame: Frame, x: Value) -> Value:
+    """The right operand, (members, terms, columns), as (members, panels, pairs of terms, columns of a panel, 2)."""
+    members, *sizes = x.shape
+    terms, columns = (-(-n // each) * each for n, each in zip(sizes, (TERMS, SIDE)))
+    x = _padded(frame, x, [members, terms, columns])
+    x = beside(frame, "reshape", (members, terms // 2, 2, columns // SIDE, SIDE), (x,))
+    return beside(frame, "transpose", (members, columns // SIDE, terms // 2, SIDE, 2), (x,), Transpose((0, 3, 1, 4, 2)))
+
+
+def _moved(frame: Frame, x: Value, order, shape: tuple) -> Value:
+    """`x` with its dimensions in another order, and as another shape."""
+    x = beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(tuple(order)))
+    return beside(frame, "reshape", shape, (x,))
+
+
+def _padded(frame: Frame, x: Value, room: list[int]) -> Value:
+    """`x` with zeros behind it, as far as there is room."""
+    if list(x.shape) == room:
+        return x
+    zero = beside(frame, "constant", (), (), Constant(np.zeros((), x.dtype)), x.dtype)
+    return beside(frame, "pad", room, (x, zero), Pad(tuple((0, n - m, 0) for n, m in zip(room, x.shape))))
+
+
+def _arranged(p: Planner, frame: Frame, x: Value, arrange: Callable, anew: bool = False) -> Buffer:
+    """A copy of what `arrange` makes of `x`: before the loop, in memory that is there `anew`, if it is fixed there."""
+    outside = frame.outside
+    if products.is_fixed(outside, x):
+        with p.before(outside):
+            made = _arranged(p, outside.frame, products.fixed(outside, x), arrange, True)
+        outside.made.append(made)
+        return made
+    return products.copied(p, frame, arrange(frame, x), anew)
+
+
+# ---- tasks ---------------------------------------------------------------------------------------------------
+
+
+def _wanted(plan: Plan) -> int:
+    return min(MOST_TASKS, plan.products // TASK) if plan.products >= SHARED else 1
+
+
+def _tasks(plan: Plan, machine: Machine, by_rows: bool) -> Plan:
+    """The plan with its tasks, by sizes alone: blocks of rows of which A stays in the second cache, and of columns
+    where these are not enough and tasks need not have whole rows.
+    """
+    whole = max(plan.rows // SIDE, 1)
+    near = machine.memory.second_cache // (SIDE * plan.steps * TERMS * 2)
+    each = max(1, min(BLOCKS, near, whole))
+    wanted = -(-_wanted(plan) // plan.members)
+    if by_rows and -(-whole // each) < wanted:
+        each = min(each, max(FEW_BLOCKS, whole // wanted))
+    down = -(-whole // each)
+    across = 1 if by_rows else min(plan.all_panels, -(-wanted // down))
+    panels = -(-plan.all_panels // across)
+    return plan._replace(row_blocks=down, blocks=each, column_blocks=-(-plan.all_panels // panels), panels=panels)
+
+
+def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
+    """A product: of floats of 16 bits as they are, or another one."""
+    if not products.is_narrow(v):
+        products.dot(p, frame, i, v)
+        return
+    products.define(p, frame, frame.fused.steps[i])
+    multiply(p, frame, frame.fused.steps[i])
+
+
+RULES = {"dot": dot}

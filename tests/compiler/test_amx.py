@@ -1,0 +1,196 @@
+"""Products of bfloat16, which processors with AMX compute by tiles of their own, against sums in float64; and the programs
+of such a processor, interpreted on any machine.
+"""
+
+import os
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.interpret.program import run as interpreted
+from catena.compiler.machine import LEVELS, SAPPHIRE_RAPIDS
+from catena.compiler.native import compile as compiler
+from catena.compiler.native import host
+from catena.compiler.plan.amx import AmxProduct
+from catena.compiler.plan.verify import verify
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+SIZES = [
+    (32, 32, 32), (2, 100, 33), (3, 64, 64), (100, 4, 16), (7, 9, 100), (33, 47, 50), (31, 33, 63), (65, 31, 32),
+    (64, 96, 128), (300, 70, 513), (40, 600, 17),
+]  # fmt: skip
+EINSUMS = ["mk,kn->mn", "km,kn->mn", "mk,nk->mn", "km,nk->mn", "mk,kn->nm", "bmk,bkn->bmn", "mbk,nbk->bmn", "abmk,bkan->abmn",
+           "amk,kn->amn", "mka,akn->mn"]  # fmt: skip
+
+
+def normal(rng, *shape):
+    return rng.standard_normal(shape).astype(BF16)
+
+
+def check(made, x, y, spec: str):
+    """A product within the error of sums in float32, and of one rounding where the result is bfloat16."""
+    wide = [a.astype(np.float64) for a in (x, y)]
+    exact, size = np.einsum(spec, *wide), np.einsum(spec, *map(np.abs, wide))
+    terms = x.size * y.size / max(exact.size, 1)
+    bound = (16 + terms**0.5) * 2.0**-24 * size + (2.0**-8 * np.abs(exact) if made.dtype == BF16 else 0)
+    assert made.shape == exact.shape
+    assert np.all(np.abs(np.asarray(made, np.float64) - exact) <= bound)
+
+
+def operands(rng, spec: str, sizes: dict):
+    return [normal(rng, *(sizes[c] for c in s)) for s in spec.split("->")[0].split(",")]
+
+
+def planned(f, *args):
+    """The program of a processor that has such tiles, and the products by tiles in it."""
+    program = compiler.program_of(jax.make_jaxpr(f)(*args), machine=SAPPHIRE_RAPIDS)
+    verify(program)
+    return program, [step for _, step in program.steps() if isinstance(step, AmxProduct)]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("dtype", [None, np.float32])
+def test_products_of_all_sizes(sizes, dtype):
+    rng = np.random.default_rng(sum(sizes))
+    for spec in EINSUMS[:5]:
+        x, y = operands(rng, spec, dict(zip("mnk", sizes)))
+        f = lambda x, y: jnp.einsum(spec, x, y, preferred_element_type=dtype)
+        check(jax.jit(f)(x, y), x, y, spec)
+        program, tiles = planned(f, x, y)
+        assert len(tiles) == 1
+        check(interpreted(program, [x, y])[0], x, y, spec)
+
+
+@pytest.mark.parametrize("spec", EINSUMS)
+def test_products_of_all_layouts(spec):
+    x, y = operands(np.random.default_rng(3), spec, dict(a=3, b=5, m=40, n=70, k=48))
+    f = lambda x, y: jnp.einsum(spec, x, y)
+    check(jax.jit(f)(x, y), x, y, spec)
+    program, tiles = planned(f, x, y)
+    assert tiles
+    check(interpreted(program, [x, y])[0], x, y, spec)
+
+
+@pytest.mark.parametrize(
+    "sizes", [(0, 8, 64), (8, 0, 64), (8, 8, 0), (64, 64, 1), (1, 64, 64), (64, 1, 64), (1, 1, 900)]
+)
+def test_products_that_are_none_or_of_vectors(sizes):
+    x, y = operands(np.random.default_rng(4), "mk,kn->mn", dict(zip("mnk", sizes)))
+    check(jax.jit(jnp.matmul)(x, y), x, y, "mk,kn->mn")
+    check(jnp.matmul(x, y), x, y, "mk,kn->mn")
+    assert not planned(jnp.matmul, x, y)[1]
+
+
+def test_what_is_no_number_stays_in_its_row_and_column():
+    """Behind 33 terms of a row lies the next row, and behind 33 columns nothing."""
+    rng = np.random.default_rng(5)
+    x, y = normal(rng, 50, 33), normal(rng, 33, 33)
+    x[7, 0], x[8, 32], x[20, 5], y[3, 32] = np.inf, -np.inf, np.nan, np.inf
+    with np.errstate(invalid="ignore"):
+        expected = x.astype(np.float32) @ y.astype(np.float32)
+    made = np.asarray(jax.jit(jnp.matmul)(x, y), np.float32)
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(np.isfinite(made), finite)
+    np.testing.assert_array_equal(np.isnan(made), np.isnan(expected))
+    np.testing.assert_array_equal(made[np.isinf(expected)], expected[np.isinf(expected)])
+
+
+def test_subnormal_operands_and_sums_are_themselves_or_zero():
+    """To within the least normal number for each factor of 1."""
+    x = np.full((32, 32), 1e-39).astype(BF16)
+    made = np.asarray(jax.jit(lambda x, y: jax.lax.dot(x, y, preferred_element_type=jnp.float32))(x, np.ones_like(x)))
+    assert np.all((made == 0) | (np.abs(made - 32 * x[0, 0].astype(np.float64)) < 1e-44))
+
+
+def test_bits_hang_on_a_row_and_a_column_alone():
+    rng = np.random.default_rng(6)
+    x, y = normal(rng, 6, 150, 100), normal(rng, 6, 100, 90)
+    product = jax.jit(lambda x, y: jax.lax.dot_general(x, y, (((x.ndim - 1,), (x.ndim - 2,)), ((0,) * (x.ndim > 2), (0,) * (x.ndim > 2))),
+                                                       preferred_element_type=jnp.float32))  # fmt: skip
+    whole = np.asarray(product(x, y))
+    for part in (product(x[2:4], y[2:4])[0], product(x[2], y[2])):
+        np.testing.assert_array_equal(part, whole[2])
+    np.testing.assert_array_equal(product(x[2, 40:75], y[2]), whole[2, 40:75])
+    np.testing.assert_array_equal(product(x[2], np.ascontiguousarray(y[2, :, 37:60])), whole[2, :, 37:60])
+    np.testing.assert_array_equal(product(x[2], np.asfortranarray(y[2])), whole[2])
+
+
+def test_eager_products_have_the_bits_of_compiled_ones():
+    rng = np.random.default_rng(7)
+    x, y, b = normal(rng, 300, 200), normal(rng, 200, 250), normal(rng, 250)
+    alone = jnp.matmul(x, y)
+    np.testing.assert_array_equal(jax.jit(jnp.matmul)(x, y), alone)
+    layer = lambda x, y, b: jnp.maximum(x @ y + b, 0)
+    np.testing.assert_array_equal(jax.jit(layer)(x, y, b), layer(jnp.asarray(x), jnp.asarray(y), b))
+
+
+THREADS = """
+import hashlib, numpy as np, catena as jax, catena.numpy as jnp
+x, y = (jnp.asarray(np.random.default_rng(i).standard_normal((700, 700)), jnp.bfloat16) for i in range(2))
+f = jax.jit(lambda x, y: (x @ y, jnp.sum(jnp.maximum(x.T @ y, 0), axis=1), jnp.einsum("mk,nk->mn", x, y)))
+print(hashlib.sha256(b"".join(np.asarray(r).tobytes() for r in f(x, y))).hexdigest())
+"""
+
+
+def test_any_number_of_threads_gives_the_same_bits():
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = {
+        subprocess.run([sys.executable, "-c", THREADS], env=environment | {"CATENA_NUM_THREADS": n},
+                       capture_output=True, text=True, check=True).stdout
+        for n in "125"
+    }  # fmt: skip
+    assert len(found) == 1 and len(found.pop()) == 65
+
+
+def mlp(p, x):
+    h = jnp.maximum(x @ p[0] + p[1], 0)
+    return jnp.mean((h @ p[2]).astype(jnp.float32) ** 2)
+
+
+def test_the_gradient_of_an_mlp():
+    rng = np.random.default_rng(8)
+    p, x = [normal(rng, 64, 80), normal(rng, 80), normal(rng, 80, 36)], normal(rng, 48, 64)
+    wide = [a.astype(np.float64) for a in (*p, x)]
+    pre = wide[3] @ wide[0] + wide[1]
+    out = np.maximum(pre, 0) @ wide[2]
+    back = 2 * out / out.size
+    hidden = (back @ wide[2].T) * (pre > 0)
+    expected = [wide[3].T @ hidden, hidden.sum(0), np.maximum(pre, 0).T @ back]
+    program, tiles = planned(jax.grad(mlp), p, x)
+    assert len(tiles) == 5
+    for made in (jax.jit(jax.grad(mlp))(p, x), jax.grad(mlp)([*map(jnp.asarray, p)], x), interpreted(program, [*p, x])):
+        for g, e in zip(made, expected, strict=True):
+            assert np.abs(np.asarray(g, np.float64) - e).max() <= 0.02 * np.abs(e).max()
+
+
+def test_what_does_not_change_in_a_loop_is_packed_before_it():
+    def f(h, w):
+        return jax.lax.fori_loop(0, 5, lambda _, h: jnp.tanh(h @ w), h)
+
+    rng = np.random.default_rng(9)
+    h, w = normal(rng, 20, 40), (normal(rng, 40, 40).astype(np.float32) / 6).astype(BF16)
+    program, _ = planned(f, h, w)
+    inside = [step.name for depth, step in program.steps() if depth]
+    assert inside.count("amx") == 1 and inside.count("launch") <= 2  # rows of h, of 40 terms, get room for 64
+    expected = h
+    for _ in range(5):
+        expected = np.tanh((expected.astype(np.float32) @ w.astype(np.float32)).astype(BF16).astype(np.float32)).astype(
+            BF16
+        )
+    for made in (jax.jit(f)(h, w), interpreted(program, [h, w])[0]):
+        assert np.abs(np.asarray(made, np.float64) - expected.astype(np.float64)).max() < 0.05
+
+
+def test_processes_that_may_not_use_tiles_do_without():
+    without = host.without_tiles(SAPPHIRE_RAPIDS)
+    assert SAPPHIRE_RAPIDS.multiplied and not without.multiplied
+    assert "-amx-tile" in without.flags.split(",") and "+amx-tile" in SAPPHIRE_RAPIDS.flags.split(",")
+    assert not any(machine.multiplied for machine in LEVELS.values())
+    x = np.ones((64, 64), BF16)
+    program = compiler.program_of(jax.make_jaxpr(jnp.matmul)(x, x), machine=without)
+    assert not any(isinstance(step, AmxProduct) for _, step in program.steps())
