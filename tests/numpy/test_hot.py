@@ -3,6 +3,7 @@ and values that its jaxpr gives, which knows no fast path. The arrays are those 
 """
 
 import importlib.util
+import operator as infix
 import pathlib
 
 import numpy as np
@@ -205,3 +206,27 @@ def test_spelt_dtypes_are_remembered_only_where_flags_do_not_change_them():
             jnp.zeros(1, wrong)
     with pytest.raises(ValueError, match="dtype"):
         jnp.zeros(1, jnp.ones(1))
+
+
+OPERATORS = "add sub mul floordiv mod and_ or_ xor lshift rshift eq ne lt le gt ge".split()
+INTEGERS = "int8 uint8 int16 uint16 int32 uint32".split()
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", [*OPERATORS, "divmod", "jnp.divmod", "jnp.fmod", "jnp.add", "jnp.floor_divide"])
+def test_integers_of_every_size(name, dtype):
+    """Also beyond their ends, by zero, and with numbers of Python, which may not fit."""
+    fun = getattr(jnp, name[4:]) if name[:4] == "jnp." else divmod if name == "divmod" else getattr(infix, name)
+    most = np.iinfo(dtype)
+    some = np.array([0, 1, 3, 7, most.max // 2, most.max, most.min], dtype)
+    some = np.concatenate([some, some[:4] * np.array(255 if most.min == 0 else -1).astype(dtype)])
+    x, y = (jnp.asarray(a.ravel()) for a in np.meshgrid(some, some))
+    calls = [lambda x, y: fun(x, y), lambda x, y: fun(x, y[:1]), lambda x, y: fun(x, y[3])]
+    calls.append(lambda x, y: fun(x, y[:1].astype(jnp.int16)))
+    calls += [lambda x, y, s=s: fun(x, s) for s in (0, 1, 3, -1, 127, 128, -200, 70_000)]
+    calls += [lambda x, y, s=s: fun(s, y) for s in (7, -1, 300)]
+    for call in calls:
+        check(call, x, y)
+        if not isinstance(found := outcome(call, x, y), type):
+            for ours, general in zip(found, generally(call)(x, y), strict=True):
+                np.testing.assert_array_equal(ours, general)

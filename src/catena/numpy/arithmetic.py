@@ -40,9 +40,12 @@ from catena.numpy.hot import (
     INT,
     NONE,
     NUMBER,
+    NUMBER_OR_INTEGER,
     OWN,
     REAL,
     REAL_OR_INT,
+    REAL_OR_INTEGER,
+    SCALAR_KINDS,
     ArrayLike,
     binary,
     by_keyword,
@@ -76,14 +79,14 @@ def _or_of_booleans(lax_fun, on_booleans, name: str):
 
 
 add = document_binary(
-    binary("add", np.add, _or_of_booleans(lax.add, lax.bitwise_or, "add")),
+    binary("add", np.add, _or_of_booleans(lax.add, lax.bitwise_or, "add"), NUMBER_OR_INTEGER),
     "The sum of two arrays, element by element.",
     _PROMOTED,
     "jnp.add(jnp.arange(3), 0.5)",
     "Array([0.5, 1.5, 2.5], dtype=float32, weak_type=True)",
 )
 subtract = document_binary(
-    binary("subtract", np.subtract, _lax(lax.sub, "subtract")),
+    binary("subtract", np.subtract, _lax(lax.sub, "subtract"), NUMBER_OR_INTEGER),
     "The difference of two arrays, element by element.",
     _PROMOTED,
     "jnp.subtract(jnp.arange(3), 1)",
@@ -91,7 +94,7 @@ subtract = document_binary(
     refused=", or they are booleans",
 )
 multiply = document_binary(
-    binary("multiply", (np.multiply, "mul"), _or_of_booleans(lax.mul, lax.bitwise_and, "multiply")),
+    binary("multiply", (np.multiply, "mul"), _or_of_booleans(lax.mul, lax.bitwise_and, "multiply"), NUMBER_OR_INTEGER),
     "The product of two arrays, element by element.",
     _PROMOTED,
     "jnp.multiply(jnp.arange(3), 2)",
@@ -177,7 +180,7 @@ def _fmod(x, y):
 floor_quotient, floor_remainder = nonzero_divisors(np.floor_divide), nonzero_divisors(np.remainder)
 
 floor_divide = document_binary(
-    second_names(binary("floor_divide", (floor_quotient, OWN), _floor_divide, REAL_OR_INT)),
+    second_names(binary("floor_divide", (floor_quotient, OWN), _floor_divide, REAL_OR_INTEGER)),
     "The quotient of two arrays rounded down, element by element.",
     _PROMOTED,
     "jnp.floor_divide(jnp.array([7, -7]), 2)",
@@ -187,7 +190,7 @@ floor_divide = document_binary(
 )
 remainder, mod = (
     document_binary(
-        second_names(binary(name, (floor_remainder, OWN), _remainder, REAL_OR_INT)),
+        second_names(binary(name, (floor_remainder, OWN), _remainder, REAL_OR_INTEGER)),
         "The remainder of division rounded down, with the sign of the divisor; 0 for integers by zero.",
         _PROMOTED,
         f"jnp.{name}(jnp.array([7, -7]), 3)",
@@ -198,7 +201,7 @@ remainder, mod = (
     for name in ("remainder", "mod")
 )
 fmod = document_binary(
-    second_names(binary("fmod", nonzero_divisors(np.fmod), _fmod, REAL_OR_INT)),
+    second_names(binary("fmod", nonzero_divisors(np.fmod), _fmod, REAL_OR_INTEGER)),
     "The remainder of division rounded towards zero, with the sign of the dividend; 0 for integers by zero.",
     _PROMOTED,
     "jnp.fmod(jnp.array([7, -7]), 3)",
@@ -222,6 +225,8 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     >>> jnp.divmod(jnp.array([7, -7]), 2)
     (Array([ 3, -4], dtype=int32), Array([1, 1], dtype=int32))
     """
+    if direct(x1) and x1.dtype in REAL_OR_INTEGER and (type(x2) in SCALAR_KINDS or direct(x2) and x1.aval == x2.aval):
+        return floor_divide(x1, x2), remainder(x1, x2)  # the hot path
     x, y = promote_numeric("divmod", x1, x2)
     if dtypes.is_floating(x.dtype):
         return _float_divmod(x, y)

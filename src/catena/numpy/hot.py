@@ -26,7 +26,7 @@ from catena.core.lazy import has_compiler
 from catena.core.trace import Tracer
 from catena.core.traceback import shorten
 from catena.lax import native
-from catena.lax.policy import ELEMENTWISE, SHARED
+from catena.lax.policy import ELEMENTWISE, INTEGERS, SHARED
 from catena.numpy.boundary import SCALARS
 from catena.numpy.protocol import Overridden, answer, has_operator, present_as, takes_part
 from catena.typing import ArrayLike
@@ -74,6 +74,7 @@ REAL_OR_INT = frozenset({F32, F64, I32, I64})
 NUMBER = frozenset({F32, F64, I32, I64, C64, C128})
 INT = frozenset({I32, I64})
 BITS = frozenset({I32, I64, BOOL})
+REAL_OR_INTEGER, NUMBER_OR_INTEGER = REAL | INTEGERS, NUMBER | INTEGERS
 _JOINED = REAL_OR_INT | {BOOL}  # what they promote to, NumPy casts as we do
 SCALAR_KINDS = frozenset({int, float})
 LARGE, LARGE_OF_TWO = 1 << 18, SHARED // 2  # bytes from which on `lax` is quicker, with threads and compiled kernels
@@ -93,7 +94,7 @@ def by_dtype(name: str, how, general, fast, arity: int) -> dict:
         return dict.fromkeys(fast, how)
     exact, how = how if type(how) is tuple else (None, how)
     if how is OWN and not has_compiler():  # ``general`` evaluates them step by step
-        return dict.fromkeys(fast & INT, exact) if exact else {}
+        return dict.fromkeys(fast & INTEGERS, exact) if exact else {}
     loops = native.Loops(name, general, arity) if how is OWN else native.LOOPS[how]
     compiled = fast & (NUMBER - INT if how is OWN else ELEMENTWISE[how].loop)
     table = dict.fromkeys(fast, exact)
@@ -212,7 +213,7 @@ def nonzero_divisors(numpy_fun):
             y = np.array(y, x.dtype)
         elif type(x) is not np.ndarray:
             x = np.array(x, y.dtype)
-        if y.dtype in INT and not y.all():
+        if y.dtype in INTEGERS and not y.all():
             raise ValueError("an integer divisor is zero")
         return numpy_fun(x, y, out=out)
 
@@ -290,10 +291,15 @@ def _typed(x):
     return None
 
 
+_USUAL = -0x80000000, 0x7FFFFFFF
+_BOUNDS = {d: (max(np.iinfo(d).min, _USUAL[0]), min(np.iinfo(d).max, _USUAL[1])) for d in INTEGERS}
+
+
 def fits(dtype, kind, scalar) -> bool:
     """Whether NumPy's result for an array of ``dtype`` and this Python scalar has the same dtype, as JAX's has."""
     if kind is int:
-        return dtype is not BOOL and -0x80000000 <= scalar <= 0x7FFFFFFF
+        least, most = _BOUNDS.get(dtype, _USUAL)
+        return dtype is not BOOL and least <= scalar <= most
     return kind is float and dtype in REAL
 
 

@@ -42,11 +42,11 @@ from catena.numpy.hot import (
     C128,
     F32,
     F64,
-    INT,
-    NUMBER,
+    INTEGERS,
+    NUMBER_OR_INTEGER,
     OWN,
     REAL,
-    REAL_OR_INT,
+    REAL_OR_INTEGER,
     Operator,
     is_operand,
     refuse,
@@ -60,27 +60,27 @@ from catena.runtime import dlpack
 float_parts = LazyModule("catena.numpy.float_parts")
 selection = LazyModule("catena.numpy.selection")
 _INEXACT = frozenset({F32, F64, C64, C128})
-_COMPARED = REAL_OR_INT | {BOOL}
+_COMPARED = REAL_OR_INTEGER | {BOOL}
 
 # ----------------------------------------------------------------------------------------------------
 # Operators
 
 
 OPERATORS = (
-    Operator("+", "add", arithmetic.add, np.add, NUMBER),
-    Operator("-", "sub", arithmetic.subtract, np.subtract, NUMBER),
-    Operator("*", "mul", arithmetic.multiply, (np.multiply, "mul"), NUMBER),
+    Operator("+", "add", arithmetic.add, np.add, NUMBER_OR_INTEGER),
+    Operator("-", "sub", arithmetic.subtract, np.subtract, NUMBER_OR_INTEGER),
+    Operator("*", "mul", arithmetic.multiply, (np.multiply, "mul"), NUMBER_OR_INTEGER),
     Operator("/", "truediv", arithmetic.true_divide, (np.divide, "div"), _INEXACT, True),
-    Operator("//", "floordiv", arithmetic.floor_divide, (arithmetic.floor_quotient, OWN), REAL_OR_INT),
-    Operator("%", "mod", arithmetic.remainder, (arithmetic.floor_remainder, OWN), REAL_OR_INT),
+    Operator("//", "floordiv", arithmetic.floor_divide, (arithmetic.floor_quotient, OWN), REAL_OR_INTEGER),
+    Operator("%", "mod", arithmetic.remainder, (arithmetic.floor_remainder, OWN), REAL_OR_INTEGER),
     Operator("divmod()", "divmod", arithmetic.divmod),
     Operator("** or pow()", "pow", arithmetic.power),
     Operator("@", "matmul", products.matmul),
-    Operator("&", "and", integers.bitwise_and, np.bitwise_and, INT),
-    Operator("|", "or", integers.bitwise_or, np.bitwise_or, INT),
-    Operator("^", "xor", integers.bitwise_xor, np.bitwise_xor, INT),
-    Operator("<<", "lshift", integers.left_shift, np.left_shift, INT),
-    Operator(">>", "rshift", integers.right_shift, np.right_shift, INT),
+    Operator("&", "and", integers.bitwise_and, np.bitwise_and, INTEGERS),
+    Operator("|", "or", integers.bitwise_or, np.bitwise_or, INTEGERS),
+    Operator("^", "xor", integers.bitwise_xor, np.bitwise_xor, INTEGERS),
+    Operator("<<", "lshift", integers.left_shift, np.left_shift, INTEGERS),
+    Operator(">>", "rshift", integers.right_shift, np.right_shift, INTEGERS),
 )
 COMPARISONS = (
     Operator("==", "eq", logic.equal, np.equal, _COMPARED),
