@@ -9,8 +9,10 @@ import pytest
 import catena as jax
 from catena import lax
 from catena import numpy as jnp
-from catena.compiler.machine import Sharing
+from catena.compiler.machine import X86_64_V4, Sharing
+from catena.compiler.native import compile as compiler
 from catena.compiler.native import host
+from catena.compiler.plan.program import Launch
 
 
 def wave(*extents):
@@ -123,3 +125,12 @@ def test_on_one_thread_every_long_nest_pauses(monkeypatch, name):
 
 def test_short_nests_do_not():
     assert "ask_python" not in jax.jit(lambda: everything(960)).lower().compile().as_text()
+
+
+def test_runs_pause_as_often_as_their_rows_in_the_mean(monkeypatch):
+    """Rows share the updates out: a row is not as long as all of them, so it is no reason to ask."""
+    monkeypatch.setattr(Sharing, "group", 1 << 18)
+    made = jax.make_jaxpr(lambda i, x: jnp.zeros((9000, 128)).at[i].add(x))(jnp.zeros(5000, int), jnp.ones((5000, 128)))
+    planned = compiler.program_of(made, machine=X86_64_V4._replace(threads=False)).steps()
+    (runs,) = [s for _, s in planned if isinstance(s, Launch) and s.nest.run is not None and s.nest.vector is not None]
+    assert runs.pause is not None and runs.nest.order[runs.pause.level] == 0 and runs.pause.block > 10

@@ -8,6 +8,7 @@ iterations follow each other, and so every bit, is as without.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from catena.compiler.kernels.loops import Nest
@@ -34,11 +35,19 @@ def plan(limits: Sharing, nest: Nest, part: float = 1.0) -> Pause | None:
     for level in reversed(range(len(nest.order))):
         d = nest.order[level]
         cost *= steps(nest, d)
-        trips = -(-nest.extents[d] // steps(nest, d))
+        trips = _length(nest, d)
         if cost * trips >= pace:
             return Pause(level, max(int(pace / cost), 1))
         cost *= trips
     return None
+
+
+def _length(nest: Nest, d: int) -> int:
+    """The rounds of a loop; of one over a run, which all rows share out, those of a row in the mean."""
+    shared = 1
+    if nest.run is not None and d == nest.run.dim:
+        shared = math.prod(n for k, n in enumerate(nest.extents) if nest.hangs_on(k))
+    return -(-nest.extents[d] // (steps(nest, d) * shared))
 
 
 def steps(nest: Nest, d: int) -> int:
