@@ -21,6 +21,7 @@ class Memory(NamedTuple):
     huge_pages: bool = True  # whether `madvise` takes 14 for the advice that a piece of memory may have huge pages
     streamed: int = 1 << 24  # that a loop writes, from which on they go past the caches: they would not stay there
     streamed_squares: int = 1 << 23  # the same of a transposition, whose squares write lines that lie far apart
+    staged_squares: int = 5 << 22  # the same, where lines are shared: below, what is written in part stays in caches
     copied: int = 1 << 17  # that a thread copies at a time, where there are twice as many
     least_kernel: int = 1 << 14  # elements of a kernel below which everything stays in cache anyhow
     least_row: int = 16  # elements of a row that is worth being kept there between kernels

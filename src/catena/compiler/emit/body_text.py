@@ -298,7 +298,11 @@ class BodyWriter:
             lanes = self.e.size(c.base) if self.nest.run is None else 0  # where the lanes are around the run
             streams.fetch(self.e, self.e.element(later, t.memory, lanes))
         elif s.ahead and not offset[2]:
-            streams.fetch(self.e, self.e.element(pointer, t.memory, self.e.size(s.ahead)), soon=not self.nest.rows)
+            streams.fetch(
+                self.e,
+                self.e.element(pointer, t.memory, self.e.size(s.ahead)),
+                soon=not (self.nest.rows or self.nest.staged),
+            )
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, s.args[0], c, mask, t, width, stride)
         return self.e.load(t, pointer, width, stride, _there(self.e, mask, c, width))
@@ -456,8 +460,8 @@ def _transposed(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
     places = _in_steps(body.e, base, t.memory, const, stride, width)
     for place in places:
         body.check("load", s.attr[0], place, t, width)
-        if streams.are_in(body.nest):
-            streams.fetch(body.e, body.e.element(place, t.memory, BYTES_LATER // t.bytes), soon=True)
+        if later := s.ahead or streams.are_in(body.nest) and BYTES_LATER // t.bytes:
+            streams.fetch(body.e, body.e.element(place, t.memory, later), soon=not s.ahead)
     rows = [body.e.op(f"load {v}, ptr {place}, align {t.bytes}") for place in places]
     for c, row in zip(copies, body.e.transposed(rows, t.memory), strict=True):
         c.env[i] = body.e.widen(row, t, width)

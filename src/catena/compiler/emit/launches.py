@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from catena.compiler.emit import bounds, interrupts, parallel, streams
+from catena.compiler.emit import bounds, interrupts, parallel, staged, streams
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.emit.sizes import Sizes
@@ -114,7 +114,10 @@ def _text(
         e.sizes = Sizes(e.slots, "%sizes", lambda n: table.append(n) or len(table) - 1)
     outer = [f"%o{j}" for j in range(len(nest.rows) - 1)]
     names, guard = {b: f"%b{i}" for i, b in enumerate(buffers)}, _guard(w, e, nest, True, sizes)
-    NestWriter(e, nest, names, in_place, opened.ranges(), outer, guard, pause).write()
+    if nest.staged is not None and guard is None:
+        staged.write(e, nest, names, opened.ranges(), pause)
+    else:
+        NestWriter(e, nest, names, in_place, opened.ranges(), outer, guard, pause).write()
     params = [f"ptr{'' if b in written else ' readonly'} %b{i}" for i, b in enumerate(buffers)]
     params += ["ptr readonly %sizes"] if table else []
     params += [*(["ptr %ask"] if pause else []), *(f"i64 {x}" for x in outer), *opened.parameters]

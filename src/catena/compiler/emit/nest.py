@@ -131,7 +131,7 @@ class NestWriter:
         waits = self.nest.together is not None and self.nest.together.what == "apart"
         if not (self.in_place and not waits or self.small):
             if d == self.nest.tile and self.body.width == self.nest.width:
-                self._loop_together(level, d, 0, self.nest.extents[d], self.body.width, copies[0])
+                self._loop_together(level, d, start, stop, self.body.width, copies[0])
                 return
             if d != self.nest.tile and self.nest.step(d) > 1:
                 self._loop_together(level, d, start, stop, self.nest.step(d), copies[0])

@@ -17,6 +17,7 @@ from catena.compiler.kernels.loops import Nest
 
 LEAST = 16  # bytes that an instruction writes so
 LINE = 64  # bytes that are written together, by processors that have such instructions
+PAST = "!nontemporal !{i32 1}"
 FENCE = "  call void @llvm.x86.sse.sfence()"  # after which other threads see what was written so
 
 
@@ -102,7 +103,7 @@ def store(
     past, through, done = e.label(), e.label(), e.label()
     e.branch(e.op(f"icmp eq i64 {beside}, 0"), past, through)
     e.start(past)
-    e.do(f"store {v} {raw}, ptr {pointer}, align {size}, !nontemporal !{{i32 1}}")
+    e.do(f"store {v} {raw}, ptr {pointer}, align {size}, {PAST}")
     e.jump(done)
     e.start(through)
     if later:

@@ -32,6 +32,17 @@ CHECKS = -1  # the number by which a nest that tests names the cell where failur
 FEW = 4  # iterations of a nest without lanes: scalars in registers need no shuffles
 
 
+class Staged(NamedTuple):
+    """How a nest's results go past the caches by way of the stack, where rows begin inside of lines: so many rows of
+    the innermost loop but one, which lie one behind the other; or squares of so many rows of the innermost one, by so
+    many `lanes`. Vectors of so many `bytes` take them to memory.
+    """
+
+    rows: int
+    lanes: int
+    bytes: int
+
+
 class Store(NamedTuple):
     buffer: int
     dtype: str
@@ -39,6 +50,7 @@ class Store(NamedTuple):
     stmt: int
     mask: int = -1
     past_caches: bool = False
+    staged: Staged | None = None
 
 
 class Run(NamedTuple):
@@ -132,6 +144,11 @@ class Nest:
         """The dimension of rows that are shorter than a vector."""
         return self.together.dim if self.together is not None and self.together.what == "short" else None
 
+    @property
+    def staged(self) -> Staged | None:
+        """How results go by way of the stack, where they do."""
+        return self.stores[0].staged if self.stores else None
+
     def hangs_on(self, d: int) -> bool:
         """Whether a run begins or ends elsewhere from one iteration of dimension `d` to the next."""
         return self.run is not None and bool((self.depends[self.run.start] | self.depends[self.run.stop]) >> d & 1)
@@ -168,7 +185,8 @@ class Nest:
         stores = tuple((at[s.buffer], *s[1:]) for s in self.stores)
         folds = tuple((f[:3], tuple((at[b], t, o) for b, t, o in f.dests), f[4:]) for f in self.folds)
         loops = (tuple(self.order), self.rows, self.vector, self.width, self.unroll, self._together())
-        extents = tuple(None if d in opened else n for d, n in enumerate(self.extents))
+        known = self.vector if self.staged is not None else None  # where rows end is asked
+        extents = tuple(None if d in opened and d != known else n for d, n in enumerate(self.extents))
         shape = (extents, self.reduced, *loops)
         return shape, stmts, stores, folds, self.sequential
 

@@ -84,6 +84,32 @@ def next_lines(memory: Memory, values: list[Value], nest: Nest) -> None:
             nest.stmts[i] = s._replace(ahead=_lines_before(nest, s.attr[2], TYPES[s.attr[1]].bytes))
 
 
+def next_staged(memory: Memory, values: list[Value], nest: Nest) -> None:
+    """Likewise for one that does so by way of the stack."""
+    for i, s in enumerate(nest.stmts):
+        if s.op == "load" and not s.args and not s.attr[2][2] and _is_large(memory, values[s.attr[0]]):
+            later = _row_after if nest.tile is None else _square_after
+            nest.stmts[i] = s._replace(ahead=later(memory, nest, s.attr[2], TYPES[s.attr[1]].bytes))
+
+
+def _row_after(memory: Memory, nest: Nest, offset: affine.Affine, size: int) -> int:
+    """How many elements further on short rows are read later: those that the loop around comes to next, if they lie
+    behind these, and all that is read until then stays in cache; otherwise those some rows on.
+    """
+    n, rows = (nest.extents[d] for d in (nest.vector, nest.order[-2]))
+    if not _is_along(nest, offset):
+        return 0
+    around = affine.coefficient(offset, nest.order[-3]) if len(nest.order) > 2 else 0
+    if abs(around) == n and rows * (n * size + memory.line) <= memory.second_cache // 8:
+        return around
+    return affine.coefficient(offset, nest.order[-2]) * min(-(-ON_THE_WAY // (n * size)), rows)
+
+
+def _square_after(memory: Memory, nest: Nest, offset: affine.Affine, size: int) -> int:
+    """The same of squares: so many rows on that these are of the next block."""
+    return nest.staged.rows * affine.coefficient(offset, nest.tile)
+
+
 def _is_large(memory: Memory, v: Value) -> bool:
     return v.nbytes >= BEYOND * memory.second_cache
 

@@ -11,7 +11,7 @@ from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import conditions, loops, short_rows
 from catena.compiler.kernels.loops import Nest, Store
 from catena.compiler.machine import Machine, Memory
-from catena.compiler.plan import ahead, bands, partial, pauses, ranges, sharing, stitch
+from catena.compiler.plan import ahead, bands, partial, pauses, ranges, sharing, staging, stitch
 from catena.compiler.plan.nests import TOGETHER
 from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.program import Launch, Rows, nest_flops
@@ -34,7 +34,8 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
     _count(p, nest)
     if not in_place and not p.depth and _streams(p.machine, nest, part_of):
         _stream(nest)
-        ahead.next_lines(p.machine.memory, frame.fused.region.values, nest)
+        staging.plan(p.machine, nest)
+        (ahead.next_staged if nest.staged else ahead.next_lines)(p.machine.memory, frame.fused.region.values, nest)
     operands = p.operands(frame, nest)
     blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
     if _in_place(nest, blocks, p.depth):
@@ -44,7 +45,7 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
     if chunk is None and (size := partial.chunk(p.machine.sharing, nest, in_place)) is not None:
         _in_parts(p, frame, nest, size)
         return
-    chunk = chunk if p.machine.threads else None
+    chunk = staging.chunk(nest, chunk) if p.machine.threads else None
     ahead.named_rows(p.machine.memory, frame.fused.region.values, nest)
     opened = ranges.choose(nest, in_place, nest.order[0] if chunk else None)
     units = sharing.work(nest)
@@ -83,7 +84,9 @@ def _streams(machine: Machine, nest: Nest, part_of: int = 0) -> bool:
     least = machine.memory.streamed_squares if whole else machine.memory.streamed
     if max(written, part_of) < least:
         return False
-    return nest.tile is not None or all(_begins_lines(machine, nest, s) or _cuts_lines(machine, nest, s) for s in lines)
+    if nest.tile is not None or staging.may_be(machine, nest):
+        return True
+    return all(_begins_lines(machine, nest, s) or _cuts_lines(machine, nest, s) for s in lines)
 
 
 def _streams_sums(machine: Machine, nest: Nest) -> bool:
