@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import catena as jax
+import catena.numpy as jnp
 from catena.compiler.machine import X86_64, X86_64_V3, X86_64_V4
 from catena.compiler.native import compile as compiler
 from catena.compiler.native import host
@@ -22,6 +23,7 @@ SHAPES = {
     "short rows": ((37, 50, 41), lambda x: x.swapaxes(0, 1)),
     "short rows, few around": ((3, 1700, 77), lambda x: x.swapaxes(0, 1)),
     "few short rows": ((1700, 3, 77), lambda x: x.swapaxes(0, 1)),
+    "a border": ((9, 61, 61), lambda x: jnp.pad(x, ((0, 0), (1, 1), (1, 1)))),
     "parts of rows": ((900, 211), lambda x: 2 * x[:, 5:106]),
     "parts of rows, reversed": ((900, 211), lambda x: x[:, 5:106][:, ::-1]),
 }

@@ -212,3 +212,17 @@ def test_threads_see_what_others_wrote(much_is_little):
     first = np.asarray(f(x))
     for _ in range(20):
         np.testing.assert_array_equal(f(x), first)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_parts_of_rows_are_written_in_turn(much_is_little, dtype):
+    """A few rows at a time: the line that two parts share is complete before it leaves the caches."""
+    x = np.random.default_rng(0).integers(-50, 50, (300, 2, 501)).astype(dtype)
+    parts = x, x[:, :, :333], x[:, :, :347]
+    for axis, arrays in ((2, parts), (1, (x, x[:, :1])), (0, (x, x[:7]))):
+        run = jax.jit(lambda *xs: jnp.concatenate(xs, axis) + 0)  # noqa: B023 - it is called here
+        np.testing.assert_array_equal(run(*arrays), np.concatenate(arrays, axis))
+    made = jax.make_jaxpr(lambda *xs: jnp.concatenate(xs, 2))(*parts)
+    steps = [s for _, s in compiler.program_of(made, machine=small(X86_64_V4)).steps()]
+    assert [(type(s).__name__, len(s.nests())) for s in steps] == [("Rows", 3)]
+    assert all(store.past_caches for nest in steps[0].nests() for store in nest.stores)

@@ -298,11 +298,8 @@ class BodyWriter:
             lanes = self.e.size(c.base) if self.nest.run is None else 0  # where the lanes are around the run
             streams.fetch(self.e, self.e.element(later, t.memory, lanes))
         elif s.ahead and not offset[2]:
-            streams.fetch(
-                self.e,
-                self.e.element(pointer, t.memory, self.e.size(s.ahead)),
-                soon=not (self.nest.rows or self.nest.staged),
-            )
+            soon = not (self.nest.rows or self.nest.staged)
+            streams.fetch(self.e, self.e.element(pointer, t.memory, self.e.size(s.ahead)), soon)
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, s.args[0], c, mask, t, width, stride)
         return self.e.load(t, pointer, width, stride, _there(self.e, mask, c, width))

@@ -19,6 +19,7 @@ from catena.compiler.plan.program import Launch, Rows, nest_flops
 INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
 MOST_BLOCKS = 4  # of them, outside of loops
 FUNCTION = 16  # statements that a function of mathematics is
+FEWEST_ROWS = 256  # of a concatenation, whose parts are written in turn: threads share them
 LEAST_LINES = 5  # of a row, from which on the lines at its ends, which are written through the caches, are few enough
 LEAST_IN_PIECES = 30  # the same of a row in pieces: each has ends, and short ones are not cut at lines
 
@@ -183,10 +184,15 @@ def rows(p: Planner, frame: Frame, i: int, _) -> None:
         schedule(p, nest)
     if not p.depth:
         _stream_rows(p.machine, group)
+    ahead.next_block(p.machine.memory, values, group, stitch.blocks(group)[0])
+    _in_rows(p, frame, group)
+
+
+def _in_rows(p: Planner, frame: Frame, group: stitch.RowGroup) -> None:
+    """The step of a row group whose nests are scheduled."""
     names = dict.fromkeys(b for nest in group.nests for b in nest.buffers() if b not in group.private)
     operands = {b: p.operand(frame, b) for b in names}
     block, blocks = stitch.blocks(group)
-    ahead.next_block(p.machine.memory, values, group, block)
     work = sum(sharing.work(nest) for nest in group.nests)
     limits = p.machine.sharing
     chunks = min(limits.chunks(work), blocks) if work > limits.worthwhile else 1
@@ -206,8 +212,34 @@ def _stream_rows(machine: Machine, group: stitch.RowGroup) -> None:
 
 def concatenate(p: Planner, frame: Frame, i: int, v) -> None:
     p.define(frame, v)
-    for nest in frame.nests.concatenate(v, 1 if _has_long_parts(p.machine.memory, v) else TOGETHER):
-        launch(p, frame, nest, part_of=v.nbytes)
+    if not _has_long_parts(p.machine.memory, v):
+        for nest in frame.nests.concatenate(v, TOGETHER):
+            launch(p, frame, nest, part_of=v.nbytes)
+        return
+    nests = frame.nests.concatenate(v, 1)
+    if p.depth or not p.machine.streams or not _joins_rows(p, frame, v, nests):
+        for nest in nests:
+            launch(p, frame, nest, part_of=v.nbytes)
+
+
+def _joins_rows(p: Planner, frame: Frame, v: Value, nests: list[Nest]) -> bool:
+    """Writes parts of rows in turn, a few rows at a time, where rows are short enough: lines that two parts share are
+    complete soon, and are not read and written twice.
+    """
+    leading, memory = v.params.dimension, p.machine.memory
+    count = math.prod(v.shape[:leading])
+    row = v.nbytes // max(count, 1)
+    if not leading or row > memory.first_cache or count < FEWEST_ROWS:
+        return False
+    group = stitch.RowGroup(nests, leading, count, {}, max(memory.first_cache // 2 // row, 1), [])
+    stitch.merge_rows(group)
+    for nest in nests:
+        schedule(p, nest)
+        if _streams(p.machine, nest, v.nbytes):
+            _stream(nest)
+            ahead.next_lines(memory, frame.fused.region.values, nest)
+    _in_rows(p, frame, group)
+    return True
 
 
 def _has_long_parts(memory: Memory, v: Value) -> bool:

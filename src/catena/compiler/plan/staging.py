@@ -11,7 +11,6 @@ import math
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.types import TYPES
-from catena.compiler.kernels import conditions
 from catena.compiler.kernels.loops import Nest, Staged
 from catena.compiler.machine import Machine
 
@@ -48,11 +47,9 @@ def may_be(machine: Machine, nest: Nest) -> bool:
         squares = nest.order[-2:] == [nest.vector, nest.tile] and row >= 2 * LINES * line
         large = math.prod(nest.extents) * size >= machine.memory.staged_squares
         return squares and (nest.width * size < line or large and not whole)
-    if nest.together is not None or nest.order[-1] != nest.vector or whole or not LEAST * line <= row < MOST * line:
+    if nest.together is not None or nest.order[-1] != nest.vector or whole:
         return False
-    return affine.coefficient(offset, nest.order[-2]) == nest.extents[nest.vector] and not conditions.find(
-        nest, nest.order[-2]
-    )
+    return LEAST * line <= row < MOST * line and affine.coefficient(offset, nest.order[-2]) == row // size
 
 
 def chunk(nest: Nest, chunk: int | None) -> int | None:
