@@ -18,6 +18,7 @@ from catena.core.shapes import broadcast_shapes
 from catena.lax.policy import LARGE
 from catena.lax.reductions import add_reduce
 from catena.lax.structure import dense
+from catena.numpy.at_once import at_once
 from catena.numpy.boundary import (
     as_array_argument,
     broadcast_to,
@@ -59,9 +60,9 @@ def count(x, axis, where, keepdims: bool) -> object:
     return number if not names else lax.mul(like(x, number), lax.psum(like(x, 1), names))
 
 
-def _mean_of(x, axis, keepdims, where):
+@at_once(arrays=2)
+def _mean_of(x, where, axis, keepdims):
     """The mean of an operand of the dtype of computation."""
-    where = None if where is None else mask_argument("mean", where)
     number = count(x, axis, where, keepdims)
     total = reduce_with(SUM, x, axis, keepdims, None, where)
     divisor = like(total, number) if isinstance(number, float) else convert(number, total.dtype)
@@ -97,7 +98,8 @@ def mean(
     a = as_array_argument("mean", a)
     dtype = dtypes.to_inexact_dtype(a.dtype) if dtype is None else dtype
     wide = accumulator(dtypes.to_inexact_dtype(dtype) if dtypes.is_inexact(dtype) else dtypes.to_inexact_dtype(a.dtype))
-    return convert(_mean_of(convert(a, wide), axis, keepdims, where), dtype)
+    where = None if where is None else mask_argument("mean", where)
+    return convert(_mean_of(convert(a, wide), where, axis, keepdims), dtype)
 
 
 def _of_values(numpy_fun, value, axis, *args):
@@ -247,16 +249,23 @@ def _variance(name, a, axis, dtype, ddof, keepdims, where, mean):
             if result is not None:
                 return result
     a = as_array_argument(name, a)
-    wide, dtype = variance_dtypes(name, dtype, a.dtype)
-    a = convert(a, wide)
     where = None if where is None else mask_argument(name, where)
+    mean = None if mean is None else as_array_argument(name, mean)
     axes, names = split_axes(axis, a.ndim)
-    axis = (*axes, *names)  # of the array, where the mask has more
-    center = _mean_of(a, axis, True, where) if mean is None else convert(as_array_argument(name, mean), wide)
+    wide, dtype = variance_dtypes(name, dtype, a.dtype)
+    # all axes by their numbers: the mask may have more than the array
+    return _in_two_passes(a, where, mean, (*axes, *names), wide, dtype, ddof, keepdims, name == "std")
+
+
+@at_once(arrays=3)
+def _in_two_passes(a, where, mean, axis, wide, dtype, ddof, keepdims, root):
+    """The variance of elements around their mean, computed as ``wide``; its square root where that is asked for."""
+    a = convert(a, wide)
+    center = _mean_of(a, where, axis, True) if mean is None else convert(mean, wide)
     squares = squared_distance(a, center, where)
     total = reduce_with(SUM, squares, axis, keepdims, None, None)
     result = convert(divide_by_degrees(total, count(squares, axis, where, keepdims), ddof), dtype)
-    return lax.sqrt(result) if name == "std" else result
+    return lax.sqrt(result) if root else result
 
 
 def divide_by_degrees(total, number, ddof):
@@ -306,12 +315,17 @@ def average(
     weights = as_array_argument("average", weights, 1)
     dtype = dtypes.to_inexact_dtype(dtypes.promote((a.dtype, a.weak_type), (weights.dtype, weights.weak_type))[0])
     weights = _aligned_weights(a, axis, axes, convert(weights, dtype))
-    a = convert(a, dtype)
+    result, total = _weighted_mean(convert(a, dtype), weights, axes, keepdims)
+    return (result, total) if returned else result
+
+
+@at_once(arrays=2)
+def _weighted_mean(a, weights, axes, keepdims):
+    """The mean of ``a``, and the sums of the weights in its shape."""
     total = sum(weights, axes, keepdims=keepdims)
     weighted = sum(lax.mul(a, broadcast_to(weights, a.shape)), axes, keepdims=keepdims)
     total = broadcast_to(total, weighted.shape)
-    result = lax.div(weighted, total)
-    return (result, total) if returned else result
+    return lax.div(weighted, total), total
 
 
 def _aligned_weights(a, axis, axes, weights):

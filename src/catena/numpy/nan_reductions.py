@@ -7,9 +7,11 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.lax.policy import LARGE
 from catena.lax.reductions import add_reduce
 from catena.lax.structure import dense
 from catena.numpy import reductions
+from catena.numpy.at_once import at_once
 from catena.numpy.averages import divide_by_degrees, squared_distance, variance_dtypes
 from catena.numpy.boundary import (
     as_array_argument,
@@ -195,7 +197,7 @@ def nanmean(
     Array(2., dtype=float32)
     """
     refuse_out("nanmean", out)
-    if dtype is None and where is None and plain_axis(axis, a) and (found := concrete_values(REAL, a)):
+    if dtype is None and where is None and plain_axis(axis, a) and (found := _few_values(a)):
         try:  # the hot path
             return make_array(run(_mean_value, found[0], axis, keepdims))
         except ValueError:  # the general path says what is wrong
@@ -204,9 +206,20 @@ def nanmean(
     dtype = user_dtype(dtype, "nanmean", dtypes.to_inexact_dtype(a.dtype))
     a = convert(a, reductions.accumulator(dtypes.to_inexact_dtype(dtype)))
     axis = tuple(range(a.ndim)) if axis is None else axis  # of the array, where the mask has more
+    where = None if where is None else mask_argument("nanmean", where)
+    return convert(_mean_of_numbers(a, where, axis, keepdims), dtype)
+
+
+@at_once(arrays=2)
+def _mean_of_numbers(a, where, axis, keepdims):
     number = reductions.sum(convert(_number_mask("nanmean", a, where), a.dtype), axis, keepdims=keepdims)
-    total = nansum(a, axis, keepdims=keepdims, where=where)
-    return convert(lax.div(total, number), dtype)
+    return lax.div(nansum(a, axis, keepdims=keepdims, where=where), number)
+
+
+def _few_values(a):
+    """The values of an array that NumPy may compute on right now, where they are not many."""
+    found = concrete_values(REAL, a)
+    return found if found and found[0].size < LARGE else None
 
 
 def no_nan(total) -> bool:
@@ -258,16 +271,23 @@ def nanvar(
     """
     refuse_out("nanvar", out)
     plain = dtype is None and where is None and mean is None and type(ddof) in (int, float)
-    if plain and plain_axis(axis, a) and (found := concrete_values(REAL, a)):  # the hot path
+    if plain and plain_axis(axis, a) and (found := _few_values(a)):  # the hot path
         try:
             return make_array(run(_variance_value, found[0], axis, ddof, keepdims))
         except ValueError:  # the general path says what is wrong
             pass
     a = as_array_argument("nanvar", a)
+    where = None if where is None else mask_argument("nanvar", where)
+    mean = None if mean is None else as_array_argument("nanvar", mean)
     wide, dtype = variance_dtypes("nanvar", dtype, a.dtype)
+    return _variance_of_numbers(a, where, mean, axis, wide, dtype, ddof, keepdims)
+
+
+@at_once(arrays=3)
+def _variance_of_numbers(a, where, mean, axis, wide, dtype, ddof, keepdims):
     a = convert(a, wide)
     mask = _number_mask("nanvar", a, where)
-    center = nanmean(a, axis, keepdims=True, where=where) if mean is None else as_array_argument("nanvar", mean)
+    center = nanmean(a, axis, keepdims=True, where=where) if mean is None else mean
     squares = squared_distance(broadcast_to(a, mask.shape), convert(center, wide), mask)
     total = reductions.sum(squares, axis, keepdims=keepdims)
     number = reductions.sum(convert(mask, squares.dtype), axis, keepdims=keepdims)

@@ -11,8 +11,10 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.lax.policy import LARGE
 from catena.lax.reductions import add_reduce
 from catena.numpy import diagonals, products, reductions
+from catena.numpy.at_once import at_once
 from catena.numpy.boundary import (
     as_array_argument,
     canonical_axes,
@@ -56,7 +58,7 @@ def norm(x: ArrayLike, ord: Any = None, axis: Axis = None, keepdims: bool = Fals
     Array(5., dtype=float32)
     """
     x = as_array_argument("norm", x)
-    if ord is None and direct(x) and x._value.dtype in REAL and plain_axis(axis, x):
+    if ord is None and direct(x) and x._value.dtype in REAL and x._value.size < LARGE and plain_axis(axis, x):
         try:  # the hot path
             return make_array(run(_length, x._value, axis, keepdims))
         except ValueError:  # the general path says what is wrong
@@ -92,8 +94,9 @@ def _squares(x):
     return lax.real(lax.mul(x, lax.conj(x))) if dtypes.is_complex(x.dtype) else lax.mul(x, x)
 
 
+@at_once(arrays=1)
 def _euclidean(x, axes, keepdims: bool):
-    if direct(x) and x._value.dtype in REAL:  # the hot path
+    if direct(x) and x._value.dtype in REAL and x._value.size < LARGE:  # the hot path
         return make_array(run(_length, x._value, axes, keepdims))
     return lax.sqrt(reductions.sum(_squares(x), axes, keepdims=keepdims))
 
