@@ -100,6 +100,32 @@ def test_remainders_of_numbers_without_a_sign_are_not_corrected():
     np.testing.assert_array_equal(jax.jit(lambda x: x % 998244353 + x % 7)(xs), xs % 998244353 + xs % 7)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_quotients_by_powers_of_two_are_products_with_the_same_bits(dtype):
+    """Also where they are subnormal, or beyond; a number whose inverse is not one of the type's is divided by."""
+    with jax.enable_x64(True):
+        limits = np.finfo(dtype)
+        edges = [limits.smallest_subnormal, limits.tiny, limits.max, 1.0, 3.0, 0.0, np.inf, np.nan]
+        random = np.random.default_rng(0).integers(0, 1 << limits.bits - 2, 500).astype(f"u{limits.bits // 8}")
+        xs = np.concatenate([np.asarray(edges), random.view(dtype)]).astype(dtype)
+        xs = np.concatenate([xs, -xs])
+        powers = [2.0**k for k in (-3, 1, 9, limits.maxexp - 1, limits.minexp, limits.minexp - 2)]
+        for y in np.asarray([*powers, *(-p for p in powers), 3.0, 0.0, np.inf, np.nan], dtype):
+            known, computed = jax.jit(lambda x, y=y: x / y)(xs), jax.jit(lambda x, y: x / y)(xs, y)
+            np.testing.assert_array_equal(
+                *(np.asarray(a).view(f"u{limits.bits // 8}")[~np.isnan(a)] for a in (known, computed))
+            )
+            np.testing.assert_array_equal(np.isnan(known), np.isnan(computed))
+
+
+def test_what_is_divided_by_a_power_of_two_is_cheap():
+    """It is computed where it is read, not stored."""
+    x = np.ones((300, 40), np.float32)
+    f = lambda n: nests(lambda x: (y := x / n)[1:] - y[:-1], x)
+    assert len(f(3.0)) == 2 and len(f(64.0)) == 1
+    assert " div " in f(3.0)[0] and " div " not in f(64.0)[0]
+
+
 def test_a_choice_of_two_numbers_costs_two_functions():
     def f(x, y):
         return x * jnp.log(jnp.where(x == 0, 1.0, y))
