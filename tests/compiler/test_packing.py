@@ -171,6 +171,26 @@ def test_a_left_operand_that_is_read_across_is_copied(shape):
     np.testing.assert_allclose(interpreted, f(x, g), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("spec", ["ted,eth->edh", "ted,teh->edh", "abted,abteh->abedh"])
+def test_left_operands_of_a_batch_are_copied_where_their_terms_lie_far_apart(spec):
+    """As in gradients of experts' weights. The bits are those of the members by themselves."""
+    sizes = {"a": 2, "b": 1, "t": 200, "e": 3, "d": 259, "h": 140}
+    x, g = (
+        jnp.asarray(np.random.default_rng(n).normal(size=[sizes[c] for c in letters]).astype(np.float32))
+        for n, letters in enumerate(spec.split("->")[0].split(","))
+    )
+    f = jax.jit(lambda x, g: jnp.einsum(spec, x, g))
+    (step,) = (step for _, step in planned(f, x, g).steps() if step.name == "contract")
+    assert step.plan.in_tiles and step.plan.contraction.batch
+    (to_x, to_g), lead = spec.split("->")[0].split(","), spec.split("->")[1][:-2]
+    members_of = lambda letters, x: np.einsum(f"{letters}->{lead}t{letters[-1]}", x).reshape(-1, 200, x.shape[-1])
+    pairs = zip(members_of(to_x, np.asarray(x)), members_of(to_g, np.asarray(g)))
+    alone = [jax.jit(jnp.matmul)(jnp.asarray(np.ascontiguousarray(a.T)), jnp.asarray(b)) for a, b in pairs]
+    np.testing.assert_array_equal(f(x, g), np.asarray(alone).reshape(f(x, g).shape))
+    (interpreted,) = run(planned(f, x, g), [np.asarray(x), np.asarray(g)])
+    np.testing.assert_allclose(interpreted, f(x, g), rtol=1e-4, atol=1e-4)
+
+
 def test_a_left_operand_is_copied_before_the_loop():
     def reference(w, x):
         for _ in range(3):

@@ -26,8 +26,9 @@ def contract(memory: Memory, step: Contract) -> None:
     lengths = [math.prod(x.extent for x in axes) for axes in (form.batch, form.rows, form.terms)]
     members, rows, terms = lengths
     if p.in_tiles:
-        panels = memory[step.a].view(dtype)[: (p.down + bool(p.left)) * terms * p.rows].reshape(-1, terms, p.rows)
-        a = panels.transpose(0, 2, 1).reshape(-1, terms)[:rows].reshape(lengths)
+        whole = (p.down + bool(p.left)) * p.rows
+        panels = memory[step.a].view(dtype)[: members * whole * terms].reshape(members, -1, terms, p.rows)
+        a = panels.transpose(0, 1, 3, 2).reshape(members, -1, terms)[:, :rows]
     else:
         a = _walk(memory[step.a].view(dtype), (*form.batch, *form.rows, *form.terms), "a").reshape(lengths)
     if p.packed:

@@ -157,8 +157,12 @@ def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: in
     rows, columns, _ = _tile(extent, contraction.columns, width, machine)
     in_tiles = may_move and _is_read_across(contraction, machine)
     if in_tiles:
+        length = math.prod(x.extent for x in contraction.terms)
+        member = -(-contraction.rows[0].extent // rows) * rows * length
         contraction = contraction._replace(
-            rows=(contraction.rows[0]._replace(a=1),), terms=merged(_counting(contraction.terms, "a", rows))
+            batch=merged(_counting(contraction.batch, "a", member)),
+            rows=(contraction.rows[0]._replace(a=1),),
+            terms=merged(_counting(contraction.terms, "a", rows)),
         )
     bytes_ = math.prod(x.extent for x in contraction.terms) * contraction.columns * contraction.type.bytes
     repeats = math.prod(x.extent for x in contraction.rows)
@@ -181,10 +185,11 @@ def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: in
 def _is_read_across(contraction: Contraction, machine: Machine) -> bool:
     """Whether tiles would find the next term of A in another line of memory, so often that copying it costs less."""
     size, limits = contraction.type.bytes, machine.products
-    if len(contraction.rows) != 1 or contraction.batch or not contraction.terms:
+    if len(contraction.rows) != 1 or not contraction.terms:
         return False
     row, terms = contraction.rows[0], math.prod(x.extent for x in contraction.terms)
-    lines = abs(contraction.terms[-1].a) * size >= machine.memory.line
+    least = machine.memory.page // 2 if contraction.batch else machine.memory.line  # a member is read by few tasks
+    lines = abs(contraction.terms[-1].a) * size >= least
     is_large = row.extent * terms * size > machine.memory.first_cache
     return lines and is_large and row.extent >= limits.most_rows and contraction.columns >= limits.packing.columns
 

@@ -112,10 +112,10 @@ class NestBuilder:
             nests.append(loops.from_body(body, (), stores))
         return nests
 
-    def copy(self, source: Value, target: Value, start: int = 0) -> Nest:
-        """What writes a value into memory, from `start` along the first dimension."""
+    def copy(self, source: Value, target: Value, start: int = 0, axis: int = 0) -> Nest:
+        """What writes a value into memory, from `start` along a dimension."""
         body, index = self.body(source.shape), dims(source.ndim)
-        to = (affine.add(index[0], affine.constant(start)), *index[1:]) if start else index
+        to = (*index[:axis], affine.add(index[axis], affine.constant(start)), *index[axis + 1 :]) if start else index
         return loops.from_body(body, (), store_value(body, target, to, body.read(source, index)))
 
     def update_slice(self, v: Value) -> Nest:

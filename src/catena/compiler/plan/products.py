@@ -141,7 +141,7 @@ def _tiled(p: Planner, frame: Frame, step: Step) -> None:
     lines = [Axis(lhs.shape[d], sa[d], 0, sc[len(lb) + i]) for i, d in enumerate(lfree)]
     terms = [Axis(lhs.shape[p], sa[p], sb[q], 0) for p, q in zip(lc, rc)]
     columns = [Axis(rhs.shape[d], 0, sb[d], 0) for d in rfree]
-    _contract(p, frame, step, (a, b), (batch, lines, terms, columns), (rhs, rb, rc, rfree), (lhs, lc, lfree))
+    _contract(p, frame, step, (a, b), (batch, lines, terms, columns), (rhs, rb, rc, rfree), (lhs, lb, lc, lfree))
 
 
 def convolve(p: Planner, frame: Frame, i: int, v: Value) -> None:
@@ -178,7 +178,7 @@ def _split(frame: Frame, x: Value, d: int, groups: int) -> tuple[Value, list[int
 
 def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=None) -> None:
     """The contraction of stored operands; `layout` is a view of the right one, for packing it, and its
-    dimensions by kind (batch, terms, columns); `left` one of the left one (terms, rows), where it may be copied.
+    dimensions by kind (batch, terms, columns); `left` one of the left one (batch, terms, rows), where it may be copied.
     """
     v = step.node
     a, b = operands
@@ -288,31 +288,33 @@ def _panels(p: Planner, frame: Frame, x: Value, batch, terms, columns, plan, ane
     return tuple(packed)
 
 
-def _in_tiles(p: Planner, frame: Frame, x: Value, terms, rows, plan, anew=False) -> Buffer:
-    """The left operand in panels: for each tile, the rows of each term, and those that are left, in one of their own.
-    Before the loop, in memory that is there `anew`, where `x` does not change in one.
+def _in_tiles(p: Planner, frame: Frame, x: Value, batch, terms, rows, plan, anew=False) -> Buffer:
+    """The left operand in panels: for each member and tile, the rows of each term, and those that are left, in one of
+    their own. Before the loop, in memory that is there `anew`, where `x` does not change in one.
     """
     outside = frame.outside
     if is_fixed(outside, x):
         with p.before(outside):
-            made = _in_tiles(p, outside.frame, fixed(outside, x), terms, rows, plan, True)
+            made = _in_tiles(p, outside.frame, fixed(outside, x), batch, terms, rows, plan, True)
         outside.made.append(made)
         return made
-    length, m = (math.prod(x.shape[d] for d in dims) for dims in (terms, rows))
-    order = (*terms, *rows)
+    members, length, m = (math.prod(x.shape[d] for d in dims) for dims in (batch, terms, rows))
+    of, order = (members,) * (members > 1), (*batch, *terms, *rows)
     flat = beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
-    flat = beside(frame, "reshape", (length, m), (flat,))
-    panels = beside(frame, "beside", (plan.down + bool(plan.left), length, plan.rows), (x,))
-    size = panels.nbytes
+    flat = beside(frame, "reshape", (*of, length, m), (flat,))
+    panels = beside(frame, "beside", (*of, plan.down + bool(plan.left), length, plan.rows), (x,))
+    size, first = panels.nbytes, (0,) * len(of)
+    turned = Transpose((*first, *(d + len(of) for d in (1, 0, 2))))
     buffer = frame.blocks[panels.number] = p.allocate_anew(size) if anew else p.allocate(size)
     for start, count, each in ((0, plan.down, plan.rows), (plan.down, int(plan.left > 0), plan.left)):
         if count:
             part = flat
             if count * each < m:
-                part = beside(frame, "slice", (length, count * each), (flat,), Slice((0, start * plan.rows), (1, 1)))
-            part = beside(frame, "reshape", (length, count, each), (part,))
-            part = beside(frame, "transpose", (count, length, each), (part,), Transpose((1, 0, 2)))
-            launch(p, frame, frame.nests.copy(part, panels, start))
+                cut = Slice((*first, 0, start * plan.rows), (1,) * (len(of) + 2))
+                part = beside(frame, "slice", (*of, length, count * each), (flat,), cut)
+            part = beside(frame, "reshape", (*of, length, count, each), (part,))
+            part = beside(frame, "transpose", (*of, count, length, each), (part,), turned)
+            launch(p, frame, frame.nests.copy(part, panels, start, len(of)))
     return buffer
 
 
