@@ -168,7 +168,7 @@ def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: in
     repeats = math.prod(x.extent for x in contraction.rows)
     is_large = bytes_ > machine.memory.first_cache
     longest = TERMS_OF_ROW if repeats == 1 and is_large else limits.terms
-    in_panels = is_large and contraction.columns > columns
+    in_panels = is_large and (contraction.columns > columns or contraction.terms[-1].b > contraction.columns)
     if contiguous and in_panels and times == 1 and len(contraction.rows) == 1:
         least = (1 if bytes_ > machine.memory.second_cache else 2) * limits.packing.rows_in_tasks
         outside, inside = _blocked(contraction, columns, longest, machine)
