@@ -50,6 +50,22 @@ def test_the_gradient_by_weights_of_sequences_lies_as_they_do():
     assert f"rows {ROWS}, columns {COLUMNS}, terms 4 x {TERMS}" in text
 
 
+@pytest.mark.parametrize("spec", ["hqk,qhd->khd", "bhqk,bqhd->bkhd", "hqk,hqd->khd"])
+def test_a_large_left_operand_is_not_read_across_beside_few_columns(spec):
+    """As scores are in the gradient of attention by keys: exchanged, they are read along their lines."""
+    sizes, rng = {"b": 1, "h": 2, "q": 512, "k": 640, "d": 40}, np.random.default_rng(0)
+    p, x = (
+        jnp.asarray(rng.normal(size=[sizes[c] for c in letters]).astype(np.float32))
+        for letters in spec.split("->")[0].split(",")
+    )
+    f = jax.jit(lambda p, x: jnp.einsum(spec, p, x))
+    assert "rows 40, columns 640, terms 512" in program(f, p, x)
+    np.testing.assert_allclose(f(p, x), np.einsum(spec, np.asarray(p, float), np.asarray(x, float)), atol=2e-4)
+    as_it_stands = jax.jit(lambda p, x: jnp.einsum(spec.replace("khd", "hkd"), p, x))
+    assert "rows 640, columns 40, terms 512" in program(as_it_stands, p, x)
+    np.testing.assert_array_equal(f(p, x), jnp.swapaxes(as_it_stands(p, x), -3, -2))
+
+
 def test_a_product_with_another_reader_is_computed_once():
     a, b = operands("float32")
     f = lambda a, b: (a @ b, (a @ b).T * 2)

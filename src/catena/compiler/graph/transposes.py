@@ -15,12 +15,17 @@ def turnable(x) -> bool:
     conversion: then the product may be turned.
     """
     product = product_under(x)
-    if product.form != "dot" or not all(map(_is_one_axis, product.args, product.params.numbers)):
+    if not adds_along_lines(product):
         return False
     lhs, (lc, _, lb, _) = product.args[0], product.params.numbers
     batch, rows = len(lb), lhs.ndim - len(lc) - len(lb)
     exchanged = (*range(batch), *range(batch + rows, product.ndim), *range(batch, batch + rows))
     return x.params.perm == exchanged
+
+
+def adds_along_lines(product) -> bool:
+    """Whether a value is a product that adds along one axis of memory: its sums are the same either way."""
+    return product.form == "dot" and all(map(_is_one_axis, product.args, product.params.numbers))
 
 
 def _is_one_axis(x, dims) -> bool:

@@ -119,6 +119,16 @@ def _has_terms_side_by_side(_, matrix: Value, numbers) -> bool:
     return quickest in [order[d] for d in numbers[1]]
 
 
+def apart(x: Value, terms) -> int:
+    """The elements of memory from one of the terms to the next, the least of them; 0 where there are none."""
+    order = list(range(x.ndim))
+    while x.form == "transpose":
+        order = [x.params.perm[d] for d in order]
+        x = x.args[0]
+    steps = row_major(x.shape)
+    return min((steps[order[d]] for d in terms), default=0)
+
+
 def row_shape(v: Value) -> tuple:
     """The leading dimensions of a contraction by tiles that are not its columns."""
     if v.form == "convolve":

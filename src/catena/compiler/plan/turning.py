@@ -1,16 +1,21 @@
 """Products that are only read transposed are computed so: with their operands exchanged, they lie as they are read.
 
 Derivatives make them: the gradient of ``x @ w`` by ``w`` is the transpose of ``cotangent.T @ x``. Written as it stands
-and read across by what follows, an update of parameters took as long as the product itself.
+and read across by what follows, an update of parameters took as long as the product itself. Of those that are
+transposed in another way, operands are exchanged, too, where the left one would be read across.
 """
 
 from __future__ import annotations
 
-from catena.compiler.graph.forms import Dot
+from catena.compiler.graph.forms import Dot, Transpose
 from catena.compiler.graph.graph import Region, Value
-from catena.compiler.graph.transposes import product_under, turnable
+from catena.compiler.graph.transposes import adds_along_lines, product_under, turnable
 from catena.compiler.plan import products
 from catena.compiler.plan.fuse import control_regions
+
+FEW = 128  # columns, beside which a left operand that is read across is not copied
+APART = 1 << 11  # bytes from one term to the next
+LARGE = 1 << 20  # bytes of a member
 
 
 def turn(region: Region) -> Region:
@@ -19,13 +24,13 @@ def turn(region: Region) -> Region:
     while pending:
         each = pending.pop()
         pending += [inner for v in each.values for inner in control_regions(v)]
-        found = [v for v in each.values if v.form == "transpose" and turnable(v)]
+        found = [v for v in each.values if v.form == "transpose" and (turnable(v) or _is_read_across(v.args[0]))]
         if found:
             users = each.users()
             kept = {v.number for v in (*each.outputs, *each.effects)}
             for v in found:
                 if v.number in users:
-                    _turn(v, users, kept)
+                    (_turn if turnable(v) else _exchange)(v, users, kept)
     return region
 
 
@@ -43,6 +48,33 @@ def _turn(v: Value, users: dict[int, list[Value]], kept: set[int]) -> None:
         v.form, v.params, v.args = "map", made.params, (made,)
         made.shape, made.dtype, made.source = v.shape, product.dtype, product.source
     made.form, made.args, made.params = "dot", (rhs, lhs), Dot((rc, lc, rb, lb))
+
+
+def _is_read_across(product: Value) -> bool:
+    """Whether a left operand of many rows beside few columns has each term in another page, or half of one, as the
+    scores of attention have in the gradient by keys. It is too large to be copied for so few columns; as the right
+    operand it is read along its lines.
+    """
+    if not adds_along_lines(product) or not has_tiles_either_way(product):
+        return False
+    lhs, (lc, _, _, _) = product.args[0], product.params.numbers
+    _, rows, columns, terms = products.sizes(product)
+    apart = products.apart(lhs, lc) * lhs.dtype.itemsize
+    return columns < FEW and rows >= 2 * columns and apart >= APART and rows * terms * lhs.dtype.itemsize >= LARGE
+
+
+def _exchange(v: Value, users: dict[int, list[Value]], kept: set[int]) -> None:
+    """Exchanges the operands of a product of which ``v`` is some transpose anyhow, which is then another one."""
+    (product,) = v.args
+    if product.number in kept or len(users[product.number]) > 1:
+        return
+    (lhs, rhs), (lc, rc, lb, rb) = product.args, product.params.numbers
+    batch, left, right = len(lb), lhs.ndim - len(lc) - len(lb), rhs.ndim - len(rc) - len(rb)
+    whole = [*range(batch), *range(batch + right, batch + right + left), *range(batch, batch + right)]
+    exchanged = (*range(batch), *range(batch + left, product.ndim), *range(batch, batch + left))
+    product.shape = tuple(product.shape[d] for d in exchanged)
+    product.args, product.params = (rhs, lhs), Dot((rc, lc, rb, lb))
+    v.params = Transpose(tuple(whole[d] for d in v.params.perm))
 
 
 def has_tiles_either_way(product: Value) -> bool:
