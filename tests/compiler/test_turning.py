@@ -100,3 +100,42 @@ def test_a_large_product_is_cut_both_ways():
     machine = ICE_LAKE
     t = contraction.tasks(contraction.plan(form, machine, True), machine, False, False)
     assert min(t.row_blocks, t.column_blocks) >= 4
+
+
+FEW = [(1000, 64, 2), (5000, 10, 3), (2000, 3, 2), (900, 40, 8), (70, 300, 3), (1500, 2, 30)]  # terms, rows, columns
+
+
+@pytest.mark.parametrize("terms, rows, columns", FEW)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
+def test_sums_of_products_of_a_few_columns(terms, rows, columns, dtype):
+    """Lanes are columns of the side that has more of them; by itself and in a batch with the same bits."""
+    rng = np.random.default_rng(0)
+    x, y = (jnp.asarray(rng.integers(-9, 9, (2, terms, n)) * 0.25, dtype) for n in (rows, columns))
+    f = lambda x, y: jnp.matmul(x.T, y, preferred_element_type=np.int32 if dtype == "int32" else np.float32)
+    each = np.stack([np.asarray(jax.jit(f)(*pair)) for pair in zip(x, y)])
+    exact = np.einsum("bki,bkj->bij", np.asarray(x, "float64"), np.asarray(y, "float64"))
+    np.testing.assert_array_equal(each, exact)  # multiples of a sixteenth, below 2**20
+    np.testing.assert_array_equal(np.asarray(jax.jit(jax.vmap(f))(x, y)), each)
+
+
+def test_lanes_lie_along_many_columns():
+    x, y = jnp.ones((1000, 64)), jnp.ones((1000, 2))
+    assert "rows 2, columns 64, terms 1000" in program(lambda x, y: x.T @ y, x, y)
+    assert "rows 2, columns 64, terms 1000" in program(lambda x, y: y.T @ x, x, y)
+    assert "contract float32 rows 3, columns 2, terms 1000" in program(lambda x, y: x.T @ y, x[:, :3], y)
+
+
+@pytest.mark.parametrize("shape", [(900, 300, 3), (60, 50, 2), (17, 400, 3)])
+def test_terms_of_a_few_columns_are_brought_side_by_side(shape):
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    x, w = jnp.asarray(rng.integers(-9, 9, (m, k)), "float32"), jnp.asarray(rng.integers(-9, 9, (k, n)), "float32")
+    compiled = jax.jit(jnp.matmul).lower(x, w).compile()
+    assert f"[{k}*i1 + 1*i2]" in compiled.as_text("nests")
+    np.testing.assert_array_equal(compiled(x, w), np.asarray(x) @ np.asarray(w))
+    step = lambda _, c: (c @ w) @ w.T / 100  # in a loop, in which they stay as they are
+    expected = np.asarray(x, "float64")
+    for _ in range(3):
+        expected = expected @ np.asarray(w, "float64") @ np.asarray(w, "float64").T / 100
+    got = jax.jit(lambda x: lax.fori_loop(0, 3, step, x))(x)
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())

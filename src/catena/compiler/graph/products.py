@@ -14,6 +14,8 @@ from catena.core.dtypes import KIND
 
 FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose operands stay floats of 16 bits
 FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
+LANES = 16  # of a vector
+LONG = 64  # terms of a sum beside which what is transposed is small
 
 
 def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype):
@@ -39,7 +41,39 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype):
         left, right = b.convert(lhs, out_dtype), b.convert(rhs, out_dtype)
         return _inner(b, left, right, (*lb, *lc), (*rb, *rc), len(lb))
     found = _as_it_lies(b, lhs, rhs, numbers.numbers, out_dtype)
-    return found if found is not None else b.value("dot", shape, out_dtype, [lhs, rhs], numbers)
+    if found is not None:
+        return found
+    if len(shape) == len(lb) + 2 and _fills_lanes_turned(lhs, rhs, numbers.numbers):
+        *batch, rows, columns = shape
+        turned = b.value("dot", (*batch, columns, rows), out_dtype, [rhs, lhs], Dot((rc, lc, rb, lb)))
+        return b.transpose(turned, (*range(len(batch)), len(shape) - 1, len(batch)))
+    return b.value("dot", shape, out_dtype, [lhs, rhs], numbers)
+
+
+def _fills_lanes_turned(lhs, rhs, numbers: tuple) -> bool:
+    """Whether a long sum of products of columns, as in the gradient of weights, has so few columns on the right that
+    lanes along those of the left are fewer vectors. What is transposed then is small beside the sum.
+    """
+    lc, rc, lb, _ = numbers
+    narrow = KIND[lhs.dtype] not in "fiu" or lhs.dtype.itemsize < 4
+    if narrow or math.prod(lhs.shape[d] for d in lb) == 0:
+        return False
+    if _has_terms_side_by_side(lhs, lc) or _has_terms_side_by_side(rhs, rc):
+        return False
+    terms, batch = (math.prod(lhs.shape[d] for d in dims) for dims in (lc, lb))
+    rows, columns = (x.size // max(terms * batch, 1) for x in (lhs, rhs))
+    vectors = rows * -(-columns // LANES), columns * -(-rows // LANES)
+    return columns < rows and terms >= LONG and 2 * vectors[1] <= vectors[0] and rows * columns * terms >= FLOOR
+
+
+def _has_terms_side_by_side(x, contracted: tuple) -> bool:
+    """Whether what is summed over lies side by side in memory."""
+    order = list(range(x.ndim))
+    while x.form == "transpose":
+        order = [x.params.perm[d] for d in order]
+        x = x.args[0]
+    quickest = max((d for d in range(x.ndim) if x.shape[d] != 1), default=0)
+    return quickest in [order[d] for d in contracted]
 
 
 def _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype) -> bool:

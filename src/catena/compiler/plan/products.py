@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catena.compiler.graph.forms import NOTHING, Convolve, Slice, Transpose
+from catena.compiler.graph.forms import NOTHING, Convolve, Dot, Slice, Transpose
 from catena.compiler.graph.graph import Value
 from catena.compiler.graph.products import FLOOR
 from catena.compiler.graph.types import NAMES, TYPES
@@ -33,6 +33,7 @@ from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 
 FEWEST_COLUMNS = 4  # of a product by tiles, whose lanes are columns; with fewer, lanes are terms
+FEWEST_ROWS, FEWEST_TERMS = 16, 16  # where lanes are terms, from which the right operand is copied to have them so
 FEWEST_BESIDE_VECTOR = 64  # likewise where one operand is a vector, and the other is read once
 
 
@@ -43,7 +44,39 @@ def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
     elif KIND[v.dtype] == "c" and v.size and _is_large(v):
         _by_blas(p, frame, v)
     else:
+        _as_nest(p, frame, v)
+
+
+def _as_nest(p: Planner, frame: Frame, v: Value) -> None:
+    """A product as a loop nest. Where lanes are terms, which lie side by side on the left, and every row reads the few
+    columns on the right across, these are brought side by side first.
+    """
+    operands, params = v.args, v.params
+    if not _reads_across(v):
         launch(p, frame, frame.nests.dot(v))
+        return
+    rhs, (lc, rc, lb, rb) = operands[1], params.numbers
+    order = (*rb, *(d for d in range(rhs.ndim) if d not in rb and d not in rc), *rc)
+    part = beside(frame, "transpose", [rhs.shape[d] for d in order], (rhs,), Transpose(order))
+    packed = beside(frame, "beside", part.shape, (part,))
+    frame.blocks[packed.number] = p.allocate(packed.nbytes)
+    frame.fused.stored[packed.number] = "its terms are brought side by side"
+    launch(p, frame, frame.nests.copy(part, packed))
+    terms = tuple(range(rhs.ndim - len(rc), rhs.ndim))
+    v.args, v.params = (operands[0], packed), Dot((lc, terms, lb, tuple(range(len(rb)))))
+    launch(p, frame, frame.nests.dot(v))
+    v.args, v.params = operands, params
+    p.free_here(frame, (frame.blocks[packed.number],))
+
+
+def _reads_across(v: Value) -> bool:
+    """Whether many rows, whose terms lie side by side, are multiplied with few columns, whose terms do not."""
+    if v.size == 0:
+        return False
+    _, m, n, k = sizes(v)
+    if not (1 < n < FEWEST_COLUMNS and m >= FEWEST_ROWS and k >= FEWEST_TERMS):
+        return False
+    return _has_terms_side_by_side(*_left_first(v)) and not _has_terms_side_by_side(*v.args, v.params.numbers)
 
 
 def define(p: Planner, frame: Frame, step: Step) -> None:
@@ -90,7 +123,7 @@ def has_tiles(v: Value) -> bool:
         return False
     _, m, n, _ = sizes(v)
     if m > 1 and n > 1:
-        return _is_large(v) and n >= FEWEST_COLUMNS
+        return _is_large(v) and (n >= FEWEST_COLUMNS or not _has_terms_side_by_side(*_left_first(v)))
     return _is_large(v) and max(m, n) >= FEWEST_BESIDE_VECTOR and not _has_terms_side_by_side(*_vector_first(v))
 
 
@@ -107,6 +140,12 @@ def _vector_first(v: Value) -> tuple[Value, Value, tuple]:
     lc, rc, lb, rb = v.params.numbers
     _, m, n, _ = sizes(v)
     return (rhs, lhs, (rc, lc, rb, lb)) if n == 1 < m else (lhs, rhs, v.params.numbers)
+
+
+def _left_first(v: Value) -> tuple[Value, Value, tuple]:
+    """The operands exchanged, and the numbers of their dimensions."""
+    lc, rc, lb, rb = v.params.numbers
+    return v.args[1], v.args[0], (rc, lc, rb, lb)
 
 
 def _has_terms_side_by_side(_, matrix: Value, numbers) -> bool:
