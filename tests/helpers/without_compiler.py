@@ -116,6 +116,7 @@ ROWS = [
     (DISK, "core/test_core.py", "test_the_cache_on_disk"),
     (TEXTS, "house/test_docs.py", "test_examples[compiler.md]"),
     (TEXTS, "house/test_checked_mode.py"),
+    (ROUTINES, "numpy/test_reductions.py", "test_large_arrays_of_short_rows_come_to_a_program"),
     (ROUTINES, "house/test_machines.py", "test_eager_and_compiled_code_call_the_same_routine"),
     (DISK, "house/test_machines.py", "test_programs_on_disk_are_those_of_this_library"),
     (TEXTS, "compiler/test_program.py", "test_what_is_wrong_is_found", "test_a_launch_that_writes_what_it_reads_says_so",

@@ -339,7 +339,7 @@ def _extremum(reduction, numpy_fun, a, axis, out, keepdims, initial, where):
     refuse_out(reduction.name, out)
     if direct(a) and initial is None and where is None and plain_axis(axis, a):
         value = a._value
-        if value.dtype in REAL_OR_INT and value.size:
+        if value.dtype in REAL_OR_INT and 0 < value.size < LARGE:  # larger ones may be worth a program
             try:
                 found = quiet.run(numpy_fun, value, axis, out=..., keepdims=keepdims)
             except ValueError:  # the general path says what is wrong
@@ -402,7 +402,8 @@ amax, amin = alias(max, "amax"), alias(min, "amin")
 
 def _logical(reduction, numpy_fun, a, axis, out, keepdims, where):
     refuse_out(reduction.name, out)
-    if direct(a) and where is None and plain_axis(axis, a) and a._value.dtype in _TESTED:
+    by_numpy = direct(a) and (a._value.size < LARGE or axis is None)  # which ends where it is known; else a program may
+    if by_numpy and where is None and plain_axis(axis, a) and a._value.dtype in _TESTED:
         try:
             return make_array(quiet.run(numpy_fun, a._value, axis, out=..., keepdims=keepdims))
         except ValueError:  # the general path says what is wrong
