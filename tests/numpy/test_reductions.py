@@ -263,3 +263,18 @@ def test_large_arrays_of_short_rows_come_to_a_program(name, dtype, axis, monkeyp
     for each in found:
         np.testing.assert_array_equal(each, getattr(np, name)(value, axis))
     assert any(p.startswith("reduce_") for p in made)
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+@pytest.mark.parametrize("shape, axis", [((250_000, 4), 0), ((1000, 1000), None), ((1000, 300), (0, 1))])
+def test_the_variance_of_large_arrays_is_that_of_programs(name, shape, axis):
+    x = jnp.asarray(np.random.default_rng(0).standard_normal(shape, np.float32))
+    f = lambda x: getattr(jnp, name)(x, axis, ddof=1, keepdims=True)
+    np.testing.assert_array_equal(f(x), catena.jit(f)(x))
+    np.testing.assert_allclose(
+        f(x), getattr(np, name)(np.asarray(x, "float64"), axis, ddof=1, keepdims=True), rtol=1e-5
+    )
+    with catena.disable_jit():
+        np.testing.assert_allclose(f(x), catena.jit(f)(x), rtol=1e-5)
+    with pytest.raises(ValueError, match="out of bounds"):
+        getattr(jnp, name)(x, 5)
