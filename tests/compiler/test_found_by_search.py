@@ -1,5 +1,7 @@
 """Defects that searches with random programs found, each by the smallest program that shows it."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -111,3 +113,32 @@ def test_updates_that_read_what_they_change(name, begin):
     agrees(lambda x: lax.scan(lambda c, _: (update(begin(c)), c), x, None, length=3), x)
     given_up = jax.jit(lambda x: update(begin(x)), donate_argnums=0)(jnp.array(x))
     np.testing.assert_array_equal(given_up, update(begin(x)))
+
+
+def program(f, *args) -> str:
+    return jax.jit(f).lower(*args).compile().as_text("program")
+
+
+def test_numbers_that_are_results_are_no_array_where_they_are_read():
+    """Zeros that are a gradient are written once, and known where other gradients choose between them and others."""
+    f = jax.grad(lambda a, x: jnp.sum(jnp.clip(x, -1, 2) + 0 * a), (0, 1))
+    x = jnp.asarray(np.random.default_rng(0).standard_normal(3000) * 3, "float32")
+    assert not re.search(r"result 0\[12000\].* ->", program(f, x, x))
+    agrees(f, x, x)
+
+
+CHOICES = {
+    "isfinite": lambda x: jnp.where(jnp.isfinite(x), x, 0),
+    "above": lambda x: jnp.where(x > 0.5, x, -1),
+    "twice": lambda x: x * jnp.abs(x),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_parts_are_read_where_they_lie_by_a_choice_too(name):
+    """What compares the elements of a concatenation, and chooses among them, is one loop."""
+    f = lambda x: CHOICES[name](jnp.stack([x * k for k in range(1, 5)]))
+    x = np.random.default_rng(0).standard_normal((256, 100)).astype("float32")
+    x[3, 4] = np.inf
+    assert "0 bytes of temporaries" in program(f, x)
+    agrees(f, x)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from catena.compiler.graph import affine
+from catena.compiler.graph import affine, constants
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import FORMS, Indices
 from catena.compiler.graph.graph import Value
@@ -165,7 +165,8 @@ class Body:
         if v.size == 0:
             return self.scalar(np.zeros((), v.dtype))  # never executed, or read outside of an empty operand
         if self.stored(v):
-            return self.load(v, self.offset(v.shape, index), mask)
+            number = constants.scalar(v) if v.form == "broadcast" else None
+            return self.load(v, self.offset(v.shape, index), mask) if number is None else self.scalar(number)
         if v.form == "map":
             xs = [self.read(a, index, mask) for a in v.args]
             return self._checked(v, xs, index, mask) if v.params.op == "checked" else self._map(v, xs)

@@ -200,13 +200,20 @@ class _Fuser:
         """
         if math.prod(v.shape[v.params.dimension + 1 :]) < PART_ROW:
             return False
-        users = self.users[v.number]
+        users = self._joined(self.users[v.number])
         while len(users) == 1 and users[0].form == "map":
             last = users[0].number
             users = self.users[last]
             if last in self.needed or len(users) > 1:
                 return True
         return False
+
+    def _joined(self, users: list) -> list:
+        """The one of some readers that the others are for, as a choice is of a comparison and of what it compares."""
+        last = max(users, key=lambda u: u.number, default=None)
+        others = [u for u in users if u is not last]
+        single = all(u.form == "map" and u.number not in self.needed and self.users[u.number] == [last] for u in others)
+        return [last] if users and single else users
 
     def _is_light(self, v: Value, most: float) -> bool:
         return self.effort.get(v.number, (0, 1.0))[1] <= most and v.number not in self.costly
