@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import catena as jax
 from compiled import check
 
 rng = np.random.default_rng(3)
@@ -119,3 +120,10 @@ def test_max_pool_gradient():
             p, q = np.unravel_index(block.argmax(), (2, 2))
             want[2 * i + p, 2 * j + q] += g[i, j]
     check(lambda b, g, x: b.select_and_scatter_add(g, x, "ge", (2, 2), (2, 2), ((0, 0), (0, 0))), want, g, x)
+
+
+def test_the_greatest_elements_are_read_where_they_are():
+    """Not where the integers lie that order as they do, which would be stored for that: only keys are."""
+    found = jax.jit(lambda x: jax.lax.top_k(x, 9)).lower(np.zeros(100_000, np.float32)).compile().as_text("program")
+    keys, *_ = [line for line in found.splitlines() if "sort_key" in line]
+    assert found.splitlines()[found.splitlines().index(keys) + 1].endswith("-> arena+0[400000]")

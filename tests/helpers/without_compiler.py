@@ -34,6 +34,7 @@ ROWS = [
     (GRAPHS, "compiler/test_ordering.py"),
     (GRAPHS, "compiler/test_pauses.py"),
     (TEXTS, "compiler/test_streams.py"),
+    (TEXTS, "compiler/test_staged.py"),
     (TEXTS, "compiler/test_seams.py", "test_rows_with_a_border_above_are_one_loop", "test_lengths_share_what_is_cut"),
     (TEXTS, "compiler/test_few_channels.py", "test_lanes_are_places"),
     (TEXTS, "compiler/test_reshapes.py", "test_indices_are_not_divided"),

@@ -348,21 +348,18 @@ def _top_k_lower(b, operand, *, k, axis):
 
 
 def _compiled_top_k(b, x, k: int, axis: int, largest: bool):
-    """Selection in the total order, by signed integers in the order of the floats; back the same way."""
+    """Selection in the total order, by signed integers in the order of the floats. The elements are read where they
+    are: the integers are only needed once, to make the keys.
+    """
     dtype = x.dtype
     if dtypes.KIND[dtype] != "f":
         return b.top_k(x, k, axis)
     wide = np.dtype(np.float32) if dtype.itemsize == 1 else dtype
     ints = np.dtype(f"int{8 * wide.itemsize}")
-
-    def turned(bits):
-        width, low = (b.full(bits.shape, np.asarray(n, ints)) for n in (8 * ints.itemsize - 1, np.iinfo(ints).max))
-        return b.map("xor", bits, b.map("and", b.map("shift_right_arithmetic", bits, width), low))
-
-    key = turned(b.bitcast(b.convert(x, wide), ints))
-    values, places = b.top_k(key if largest else b.map("not", key), k, axis)
-    values = turned(values if largest else b.map("not", values))
-    return [b.convert(b.bitcast(values, wide), dtype), places]
+    bits = b.bitcast(b.convert(x, wide), ints)
+    width, low = (b.full(bits.shape, np.asarray(n, ints)) for n in (8 * ints.itemsize - 1, np.iinfo(ints).max))
+    key = b.map("xor", bits, b.map("and", b.map("shift_right_arithmetic", bits, width), low))
+    return b.top_k(key if largest else b.map("not", key), k, axis, x)
 
 
 top_k_p = Primitive(

@@ -491,8 +491,8 @@ class Builder:
     def ranked(self, x: Value, ranks: Value) -> Value:
         return ordering.ranked(self, x, ranks)
 
-    def top_k(self, x: Value, k: int, axis: int = -1) -> list[Value]:
-        return ordering.top_k(self, x, int(k), int(axis) % x.ndim)
+    def top_k(self, x: Value, k: int, axis: int = -1, of: Value | None = None) -> list[Value]:
+        return ordering.top_k(self, x, int(k), int(axis) % x.ndim, x if of is None else of)
 
     def library(self, name: str, inputs: Sequence[Value], out_shapes_dtypes, **attrs) -> list[Value]:
         return library.library(self, name, inputs, out_shapes_dtypes, **attrs)

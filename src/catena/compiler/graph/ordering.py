@@ -95,8 +95,10 @@ def ranked(b, x, ranks):
     return b.convert(b.value("map", ranks.shape, x.dtype, [keys], Map("sort_unkey")), dtype)
 
 
-def top_k(b, x, k: int, axis: int) -> list:
-    """The `k` greatest elements along `axis` in descending order (NaN first), and their indices."""
+def top_k(b, x, k: int, axis: int, of) -> list:
+    """The indices of the `k` greatest elements along `axis` in descending order (NaN first), behind the elements `of`
+    another array that are there.
+    """
     perm = [d for d in range(x.ndim) if d != axis] + [axis]
     rows = b.transpose(x, perm)
     down = b.map("not", sort_key(b, rows, True))
@@ -104,4 +106,4 @@ def top_k(b, x, k: int, axis: int) -> list:
         raise CompileError(f"top_k: rows of {rows.shape[-1]} elements are longer than 2**31 - 1")
     (order,) = b.multi("select", [down], [((*rows.shape[:-1], k), np.int32)])
     back = np.argsort(perm)
-    return [b.transpose(take_last(b, rows, order), back), b.transpose(order, back)]
+    return [b.transpose(take_last(b, b.transpose(of, perm), order), back), b.transpose(order, back)]
