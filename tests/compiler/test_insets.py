@@ -7,6 +7,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena import lax
 
 PARTS = {
     "inside": np.s_[1:-1, 2:-1],
@@ -217,3 +218,20 @@ def test_gradients_of_an_update_at_a_computed_place():
     expected = np.cos(x) * x + np.sin(x)
     expected[i] = 3 * np.cos(3 * x[i]) * x[i] + np.sin(3 * x[i])
     np.testing.assert_allclose(jax.jit(jax.grad(f))(x, i), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["drop", "clip"])
+@pytest.mark.parametrize("kind", ["set", "add"])
+def test_windows_as_long_as_the_array_are_dropped_where_they_begin_elsewhere(kind, mode):
+    """There is one place for them, to which clipped ones are moved."""
+    numbers = lax.ScatterDimensionNumbers((0,), (), (0,))
+    scatter = {"set": lax.scatter, "add": lax.scatter_add}[kind]
+    update = lambda x, i, u: scatter(x * 2, i[None], u, numbers, mode=mode) + 1  # noqa: E731
+    in_loop = lambda x, i, u: lax.fori_loop(0, 2, lambda _, c: update(c, i, u), x)  # noqa: E731
+    x, u = jnp.arange(3), jnp.array([7, 8, 9])
+    for i in (0, 1, -1, 5):
+        stays = mode != "clip" and i
+        once = lambda x: x * 2 + 1 if stays else (u if kind == "set" else x * 2 + u) + 1  # noqa: B023, E731
+        i = jnp.int32(i)
+        np.testing.assert_array_equal(jax.jit(update)(x, i, u), once(x))
+        np.testing.assert_array_equal(jax.jit(in_loop)(x, i, u), once(once(x)))

@@ -88,11 +88,13 @@ def _start(v: Value) -> tuple | None:
         return known
     if p.batching or indices.size != len(p.start_index_map):
         return None
-    return _places(x.shape, p.slice_sizes, dict.fromkeys(p.start_index_map, indices))
+    return _places(x.shape, p.slice_sizes, dict.fromkeys(p.start_index_map, indices), drops=p.mode != "clip")
 
 
-def _places(shape: tuple, sizes: tuple, starts: dict[int, Value]) -> tuple | None:
-    """The numbers that are known of `starts`, moved to where the part is inside, and values for single elements."""
+def _places(shape: tuple, sizes: tuple, starts: dict[int, Value], drops: bool = False) -> tuple | None:
+    """The numbers that are known of `starts`, moved to where the part is inside, and values for single elements. A part
+    as long as a dimension begins at 0, unless what begins elsewhere is dropped.
+    """
     places: list = [0] * len(shape)
     for d, start in starts.items():
         number = known_numbers(start) if start.size == 1 else None
@@ -100,7 +102,7 @@ def _places(shape: tuple, sizes: tuple, starts: dict[int, Value]) -> tuple | Non
             places[d] = min(max(int(number.item()), 0), shape[d] - sizes[d])
         elif sizes[d] == 1:
             places[d] = start
-        elif sizes[d] < shape[d]:
+        elif sizes[d] < shape[d] or drops:
             return None
     return tuple(places)
 
