@@ -64,3 +64,28 @@ def test_elements_far_apart(dtype):
     for step in (7, 19, -9):
         found = jax.jit(lambda x: x[::step] + x[::step])(x)
         np.testing.assert_array_equal(np.asarray(found, "float64"), 2 * np.asarray(x, "float64")[::step])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "bfloat16", "float16"])
+@pytest.mark.parametrize("width", [9, 70])
+def test_folds_of_small_elements_at_shared_places(dtype, width):
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.integers(0, 2 if dtype == "bool" else 90, (700, width))).astype(dtype)
+    for shape in ((40, 3), (60,), (2, 5, 4)):
+        i = jnp.asarray(rng.integers(-width, width, shape))
+        for fold in (jnp.max, jnp.min, jnp.any, jnp.all, jnp.argmax):
+            got = jax.jit(lambda x, i: fold(x[:, i], axis=-1))(x, i)
+            np.testing.assert_array_equal(np.asarray(got), np.asarray(fold(x[:, i], axis=-1)))
+    flips = jnp.asarray(rng.random((40, 3)) < 0.5)
+    i = jnp.asarray(rng.integers(0, width, (40, 3)))
+    held = jax.jit(lambda x: jnp.all(jnp.any((x[:, i] > 0) ^ flips, -1), -1))(x)
+    np.testing.assert_array_equal(held, np.all(np.any((np.asarray(x)[:, i] > 0) ^ flips, -1), -1))
+
+
+def test_small_elements_are_read_before_they_are_folded():
+    rows, i = np.zeros((700, 70), np.int8), np.zeros((40, 3), np.int32)
+    program = lambda x, i: jnp.max(x[:, i], axis=-1)
+    nests = jax.jit(program).lower(rows, i).compile().as_text("nests").split("\n\n")
+    reading, folding = (nest for nest in nests if "int8" in nest)
+    assert "at once" in reading and "fold" not in reading
+    assert "fold max" in folding

@@ -44,6 +44,7 @@ ROWS = [
     (TEXTS, "compiler/test_one_each.py", "test_a_cross_entropy_and_its_gradient_are_one_pass"),
     (TEXTS, "compiler/test_splitting.py", "test_nothing_is_divided", "test_few_heads_whose_lanes_run_elsewhere"),
     (TEXTS, "compiler/test_narrow_rows.py", "test_no_byte_is_gathered"),
+    (TEXTS, "compiler/test_shared_places.py", "test_small_elements_are_read_before_they_are_folded"),
     (TEXTS, "compiler/test_short_rows.py", "test_lanes_are_full_where_few_channels_are_folded"),
     (GRAPHS, "compiler/test_random_programs.py"),
     (GRAPHS, "compiler/test_row_sorting.py"),

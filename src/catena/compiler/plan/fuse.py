@@ -15,6 +15,7 @@ whose readers all sit in its own kernel needs no memory after all.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,7 @@ CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: 
 WIDE = 8  # elements in a row
 FEW_OPS = 8  # that lanes which short rows leave empty may do
 UNEVEN = PARTS | {"pad"}  # forms whose elements do not lie evenly in what they are read from
+GATHERED = 4  # bytes of elements that an instruction gathers, at least
 SHORT_ROWS = 256  # from so many on they are taken many at once: see `kernels.short_rows`
 LONG_ROW = 128  # elements: what is computed once for each row of so many is nothing beside these
 MOSTLY_PADDING = 4  # times as many elements as are in it: of those that lanes gather for a pad, most are thrown away
@@ -249,7 +251,7 @@ class _Fuser:
             return None
         for u in users:
             cheap = CHEAP_BESIDE if _is_beside(u, v) else CHEAP
-            wasted = u.form == "pad" and u.size >= MOSTLY_PADDING * v.size and _reads(v, self.stored, ("gather",))
+            wasted = u.form == "pad" and u.size >= MOSTLY_PADDING * v.size and _reads(v, self.stored, _is_gather)
             if FORMS[u.form].fold and self._is_long(v, u.params.axes):
                 return f"{u.form} v{u.number} folds short rows, of which lanes hold many where little is done"
             if self._repeats(u, v) and (costly or weight > cheap or wasted):
@@ -261,14 +263,15 @@ class _Fuser:
     def _is_long(self, v: Value, axes: tuple) -> bool:
         """Whether too much is done for lanes to hold many short rows that are folded."""
         ops = self._leaves(v, ())[1]
-        return ops > _most_ops(v.shape, axes) or self._leaves_lanes_empty(v.shape, axes, [v], ops)
+        return ops > _most_ops(v.shape, axes) or self._has_own_loop(v.shape, axes, [v], ops)
 
-    def _leaves_lanes_empty(self, space: tuple, axes: tuple, roots: list[Value], ops: int) -> bool:
-        """Whether short rows are folded of what does not lie evenly in memory, and so much is done that a loop of its
-        own, whose lanes are full, does it sooner.
+    def _has_own_loop(self, space: tuple, axes: tuple, roots: list[Value], ops: int) -> bool:
+        """Whether a loop of its own makes what is folded sooner: short rows of what does not lie evenly in memory, if
+        much is done, since its lanes are full; and places that rows share, since it does several rows at once.
         """
-        is_short = _most_ops(space, axes) < MAX_KERNEL
-        return is_short and ops > FEW_OPS and any(_reads(r, self.stored, UNEVEN) for r in roots)
+        uneven = ops > FEW_OPS and _most_ops(space, axes) < MAX_KERNEL
+        found = (lambda x: x.form in UNEVEN or _shares_places(x)) if uneven else _shares_places
+        return any(_reads(r, self.stored, found) for r in roots)
 
     @staticmethod
     def _repeats(user: Value, v: Value) -> bool:
@@ -378,7 +381,7 @@ class _Fuser:
             ):
                 continue
             own = {r.number: r for r in kernel.roots}
-            if axes and kernel.roots and self._leaves_lanes_empty(space, axes, kernel.roots, kernel.ops + ops):
+            if axes and kernel.roots and self._has_own_loop(space, axes, kernel.roots, kernel.ops + ops):
                 continue
             inside = [r for r in leaves if r in own]
             if any(not leaves[r] or FORMS[own[r].form].fold for r in inside):
@@ -448,17 +451,30 @@ def _most_ops(space: tuple, axes: tuple) -> int:
     return min(MAX_KERNEL, 3 * short_rows.LONGEST // (4 * space[last]))  # what is read counts too
 
 
-def _reads(v: Value, stored, forms) -> bool:
-    """Whether a value that is not stored is made of elements that indices name, or of another of these forms."""
+def _reads(v: Value, stored, found: Callable[[Value], bool]) -> bool:
+    """Whether a value that is not stored is made of others of which that is so, without memory between them."""
     ask, seen = [v], {v.number}
     while ask:
         x = ask.pop()
-        if x.form in forms:
+        if found(x):
             return True
         more = [a for a in x.args if a.number not in stored and a.number not in seen]
         seen.update(a.number for a in more)
         ask.extend(more)
     return False
+
+
+def _is_gather(v: Value) -> bool:
+    return v.form == "gather"
+
+
+def _shares_places(v: Value) -> bool:
+    """Whether small elements are read at computed places that many rows share, as in `x[:, i]`: one by one, since no
+    instruction gathers them.
+    """
+    if not _is_gather(v) or v.dtype.itemsize >= GATHERED or not v.ndim or v.ndim - 1 in v.params.offset_dims:
+        return False
+    return math.prod(v.shape[d] for d in v.params.offset_dims) >= SHORT_ROWS
 
 
 def _is_checked(v: Value) -> bool:
