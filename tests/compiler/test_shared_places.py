@@ -5,7 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.compiler.machine import X86_64_V3, X86_64_V4
+from catena.compiler.machine import ICE_LAKE, X86_64_V3, X86_64_V4
 from catena.compiler.native.compile import text_of
 
 RNG = np.random.default_rng(0)
@@ -89,3 +89,25 @@ def test_small_elements_are_read_before_they_are_folded():
     reading, folding = (nest for nest in nests if "int8" in nest)
     assert "at once" in reading and "fold" not in reading
     assert "fold max" in folding
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "bfloat16"])
+@pytest.mark.parametrize("low, high", [(0, 63), (0, 64), (150, 200), (130, 257), (1, 31), (200, 231)])
+def test_small_elements_between_bounds(dtype, low, high):
+    rng = np.random.default_rng(1)
+    x = jnp.asarray(rng.integers(0, 2 if dtype == "bool" else 90, (41, 300))).astype(dtype)
+    i = np.concatenate([[low, high], rng.integers(0, 300, 67)])
+    got = jax.jit(lambda x, i: x[:, jnp.clip(i, low, high)])(x, i)
+    np.testing.assert_array_equal(np.asarray(got), np.asarray(x)[:, np.clip(i, low, high)])
+
+
+def test_lanes_of_small_elements_are_chosen():
+    machine = ICE_LAKE._replace(features=ICE_LAKE.features | {"avx512vbmi"})
+    for dtype, chosen, of in (
+        ("bool", "permvar.qi", machine),
+        ("int8", "permvar.qi", machine),
+        ("int16", "permvar.hi", X86_64_V4),
+    ):
+        traced = jax.make_jaxpr(lambda x, i: x[:, i])(np.zeros((41, 30), dtype), np.zeros(70, np.int32))
+        assert f"llvm.x86.avx512.{chosen}.512" in text_of(traced, machine=of)
+        assert "permvar" not in text_of(traced, machine=X86_64_V3)

@@ -156,6 +156,11 @@ class Machine(NamedTuple):
         """The bytes of the vectors whose lanes one instruction fills with any lanes of others; 0 if there is none."""
         return 64 if "avx512f" in self.features else 32 if "avx2" in self.features else 0
 
+    @property
+    def least_chosen(self) -> int:
+        """The bytes of such lanes, at least, in vectors of 64."""
+        return 1 if "avx512vbmi" in self.features else 2 if "avx512bw" in self.features else 4
+
     def masks(self, size: int) -> bool:
         """Whether one instruction reads or writes some lanes of a vector, which are of so many bytes."""
         return size in (4, 8) and not {"avx2", "avx512f"}.isdisjoint(self.features)

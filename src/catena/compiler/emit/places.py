@@ -74,6 +74,8 @@ CHOICES = {  # bytes of a vector and type of its lanes -> what chooses among tho
     (64, "i32"): ("avx512.permvar.si.512", "avx512.vpermi2var.d.512"),
     (64, "double"): ("avx512.permvar.df.512", "avx512.vpermi2var.pd.512"),
     (64, "i64"): ("avx512.permvar.di.512", "avx512.vpermi2var.q.512"),
+    (64, "i16"): ("avx512.permvar.hi.512", "avx512.vpermi2var.hi.512"),
+    (64, "i8"): ("avx512.permvar.qi.512", "avx512.vpermi2var.qi.512"),
     (32, "float"): ("avx2.permps", None),
     (32, "i32"): ("avx2.permd", None),
 }
@@ -85,8 +87,8 @@ def _within(body, i: int, s, t: Type) -> tuple[int, int] | None:
     bounds, alone = limits(body.nest, place, s.args[0] if s.args else -1)
     if bounds is None or not alone or k != 1 or body.layout.coefficient(i, body.nest.vector):
         return None
-    size = body.nest.together.chooses
-    fits = (size, t.register) in CHOICES and bounds[1] - bounds[0] < 2 * _lanes(size, t.register)
+    size, least = body.nest.together.chooses, body.nest.together.least
+    fits = t.bytes >= least and (size, t.memory) in CHOICES and bounds[1] - bounds[0] < 2 * _lanes(size, t.memory)
     return bounds if fits else None
 
 
@@ -94,39 +96,43 @@ def _chosen(body, i: int, s, c, low: int, high: int) -> str:
     """The lanes that places tell of all that lies between their bounds."""
     e, t, size = body.e, TYPES[s.attr[1]], body.nest.together.chooses
     pointer, ((place, _),) = body.start_of(i, t.memory, s.attr[2], c)
-    lanes, vectors = _lanes(size, t.register), []
+    lanes, vectors = _lanes(size, t.memory), []
     for start in range(low, high + 1, lanes):
         mask = None
         if high - start < lanes - 1:
             mask = "<" + ", ".join(f"i1 {'true' if start + n <= high else 'false'}" for n in range(lanes)) + ">"
-        vectors.append(e.load(t, e.element(pointer, t.memory, start), lanes, 1, mask))
+        vectors.append(e.load_raw(t, e.element(pointer, t.memory, start), lanes, 1, mask))
     short = body.short_places(place, c)
     type_, x = ("i32", short) if short is not None else ("i64", c.env[place])
-    return choose(e, vectors, t.register, (type_, x, low), body.width, size)
+    return e.widen(choose(e, vectors, t.memory, (type_, x, low), body.width, size), t, body.width)
 
 
-def _bits_of(register: str) -> int:
-    return 64 if register in ("double", "i64") else 32
+_BITS = {"double": 64, "float": 32}
 
 
-def _lanes(size: int, register: str) -> int:
-    return size * 8 // _bits_of(register)
+def _bits_of(element: str) -> int:
+    return _BITS.get(element) or int(element[1:])
 
 
-def choose(e, vectors: list[str], register: str, places: tuple[str, str, int], width: int, size: int) -> str:
+def _lanes(size: int, element: str) -> int:
+    return size * 8 // _bits_of(element)
+
+
+def choose(e, vectors: list[str], element: str, places: tuple[str, str, int], width: int, size: int) -> str:
     """The elements of one or two vectors of `size` bytes at the places that `width` lanes hold: these are their type,
     their name, and the place that the first element has.
     """
     type_, x, first = places
-    bits, count = _bits_of(register), _lanes(size, register)
+    bits, count = _bits_of(element), _lanes(size, element)
     if type_ != f"i{bits}":
         x = e.op(f"{'sext' if bits == 64 else 'trunc'} <{width} x {type_}> {x} to <{width} x i{bits}>")
     if first:
-        x = e.op(f"sub <{width} x i{bits}> {x}, splat (i{bits} {first})")
+        half = 1 << bits - 1
+        x = e.op(f"sub <{width} x i{bits}> {x}, splat (i{bits} {(first + half) % (2 * half) - half})")
     if width < count:
         order = ", ".join(f"i32 {min(k, width - 1)}" for k in range(count))
         x = e.op(f"shufflevector <{width} x i{bits}> {x}, <{width} x i{bits}> poison, <{count} x i32> <{order}>")
-    v, i, (one, two) = f"<{count} x {register}>", f"<{count} x i{bits}>", CHOICES[size, register]
+    v, i, (one, two) = f"<{count} x {element}>", f"<{count} x i{bits}>", CHOICES[size, element]
     if len(vectors) == 1:
         out = e.call(f"llvm.x86.{one}", v, [(v, vectors[0]), (i, x)])
     elif two is not None:

@@ -85,13 +85,14 @@ class Together(NamedTuple):
     """So many iterations of a dimension that are done at once: the innermost one, cut into `squares` with the lanes
     that are transposed whole; one in which lanes read at the same `places`; all of `short` rows (see `short_rows`); or
     some that do not wait for each other, where those of other dimensions do (`apart`); some that `share` what they fold
-    with. Of the lanes of vectors of `chooses` bytes, any are chosen at once (see `Machine`).
+    with. Of the lanes of vectors of `chooses` bytes, any are chosen at once, if they have `least` (see `Machine`).
     """
 
     dim: int
     count: int
     what: Literal["squares", "places", "short", "apart", "share"]
     chooses: int = 0
+    least: int = 4
 
 
 @dataclass
@@ -358,7 +359,9 @@ def _share_places(nest: Nest, machine: Machine) -> None:
     nest.order.insert(-1, d)
     own = sum(mask >> d & 1 and mask >> nest.vector & 1 for mask in nest.depends)
     many = AT_ONCE if own <= LONG_BODY else FEWER_AT_ONCE
-    nest.together = Together(d, max(min(many, MOST_AT_ONCE // nest.width), 2), "places", machine.chooses)
+    nest.together = Together(
+        d, max(min(many, MOST_AT_ONCE // nest.width), 2), "places", machine.chooses, machine.least_chosen
+    )
 
 
 def _share_loads(nest: Nest, d: int, machine: Machine) -> None:
