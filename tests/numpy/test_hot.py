@@ -230,3 +230,16 @@ def test_integers_of_every_size(name, dtype):
         if not isinstance(found := outcome(call, x, y), type):
             for ours, general in zip(found, generally(call)(x, y), strict=True):
                 np.testing.assert_array_equal(ours, general)
+
+
+@pytest.mark.parametrize("name", [*OPERATORS, "divmod", "truediv"])
+def test_keys_are_no_numbers(name):
+    fun = divmod if name == "divmod" else getattr(infix, name)
+    kinds = [jax.random.key(0, impl=impl) for impl in ("threefry2x32", "rbg", "unsafe_rbg")]
+    for keys in (*kinds, jax.random.split(kinds[0], 3)):
+        calls = [lambda key: fun(key, 1), lambda key: fun(1, key)]
+        if name not in ("eq", "ne"):
+            calls.append(lambda key: fun(key, key))
+        for call in calls:
+            with pytest.raises(TypeError):
+                call(keys)

@@ -13,7 +13,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
-from catena.core.array import Array, live, make_array
+from catena.core.array import Array, ExtendedArray, live, make_array
 from catena.core.aval import ShapedArray
 from catena.core.context import context
 from catena.core.device import Device, devices_of
@@ -643,15 +643,18 @@ ARRAY_PROPERTIES = {
 
 def install():
     """Give Array and Tracer what the tables say. Called once, when the namespace is imported."""
+    without_values = PlacedArray, ExtendedArray  # what these keep is not what they are: keys are kept as numbers
     for operator in OPERATORS:
         setattr(Array, f"__{operator.name}__", operator.on_arrays())
         setattr(Array, f"__r{operator.name}__", operator.on_arrays_reflected())
         setattr(Tracer, f"__{operator.name}__", shown_as_of_type(operator.on_tracers()))
         setattr(Tracer, f"__r{operator.name}__", shown_as_of_type(operator.on_tracers_reflected()))
-        setattr(PlacedArray, f"__{operator.name}__", operator.on_tracers())
-        setattr(PlacedArray, f"__r{operator.name}__", operator.on_tracers_reflected())
+        for kind in without_values:
+            setattr(kind, f"__{operator.name}__", operator.on_tracers())
+            setattr(kind, f"__r{operator.name}__", operator.on_tracers_reflected())
     for operator in COMPARISONS:
-        setattr(PlacedArray, f"__{operator.name}__", operator.on_tracers())
+        for kind in without_values:
+            setattr(kind, f"__{operator.name}__", operator.on_tracers())
         setattr(Array, f"__{operator.name}__", operator.on_arrays())
         setattr(Tracer, f"__{operator.name}__", shown_as_of_type(operator.on_tracers()))
     Array.__pow__, Array.__matmul__ = _array_pow, _array_matmul
