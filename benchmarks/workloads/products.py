@@ -57,6 +57,10 @@ def workloads(jax, make):
         "product, 512, bfloat16": lambda: dense_as(jnp.bfloat16, 512),
         "product, 1024, bfloat16": lambda: dense_as(jnp.bfloat16, 1024),
         "product, 2048, bfloat16": lambda: dense_as(jnp.bfloat16, 2048),
+        "product, 1024, int8": lambda: (
+            lambda a, b: lax.dot(a, b, preferred_element_type=jnp.int32),
+            [make.ints(100, 1024, 1024).astype(jnp.int8) for _ in range(2)],
+        ),
         "product with bias and relu, 256": lambda: (
             lambda a, b, c: jnp.maximum(a @ b + c, 0),
             [make.normal(256, 256), make.normal(256, 256), make.normal(256)],

@@ -1,5 +1,5 @@
-"""Products of bfloat16, which processors with AMX compute by tiles of their own, against sums in float64; and the programs
-of such a processor, interpreted on any machine.
+"""Products of bfloat16 and int8, which processors with AMX compute by tiles of their own, against sums in float64 and in
+integers; and the programs of such a processor, interpreted on any machine.
 """
 
 import os
@@ -74,6 +74,64 @@ def test_products_of_all_layouts(spec):
     program, tiles = planned(f, x, y)
     assert tiles
     check(interpreted(program, [x, y])[0], x, y, spec)
+
+
+def whole(rng, spec: str, sizes: dict):
+    return [rng.integers(-128, 128, [sizes[c] for c in s], dtype=np.int8) for s in spec.split("->")[0].split(",")]
+
+
+def exact(x, y, spec: str):
+    return np.einsum(spec, x.astype(np.int64), y.astype(np.int64)).astype(np.int32)
+
+
+@pytest.mark.parametrize("spec", EINSUMS)
+def test_products_of_bytes(spec):
+    rng = np.random.default_rng(10)
+    f = lambda x, y: jnp.einsum(spec, x, y, preferred_element_type=jnp.int32)
+    for m, n, k in ((40, 70, 48), (64, 96, 128), (33, 31, 65), (5, 100, 300)):
+        x, y = whole(rng, spec, dict(a=3, b=5, m=m, n=n, k=k))
+        np.testing.assert_array_equal(jax.jit(f)(x, y), exact(x, y, spec))
+        program, tiles = planned(f, x, y)
+        assert tiles
+        np.testing.assert_array_equal(interpreted(program, [x, y])[0], exact(x, y, spec))
+
+
+def test_sums_of_bytes_wrap_around():
+    """Each term is 2**14: the sum of 2**17 of them is beyond the integers of 32 bits."""
+    x, y = np.full((4, 1 << 17), -128, np.int8), np.full((1 << 17, 8), -128, np.int8)
+    made = jax.jit(lambda x, y: jax.lax.dot(x, y, preferred_element_type=jnp.int32))(x, y)
+    np.testing.assert_array_equal(made, np.full((4, 8), -(1 << 31), np.int32))
+
+
+def test_other_products_of_bytes():
+    """Whose sums are of other types, or whose operands are."""
+    rng = np.random.default_rng(11)
+    x, y = whole(rng, "mk,kn->mn", dict(m=40, n=50, k=64))
+    expected = x.astype(np.int64) @ y.astype(np.int64)
+    for dtype in (np.int8, np.int16, np.int64, np.float32):
+        with jax.enable_x64(dtype == np.int64):
+            made = jax.jit(lambda x, y: jax.lax.dot(x, y, preferred_element_type=dtype))(x, y)
+        np.testing.assert_array_equal(made, expected.astype(dtype))
+    np.testing.assert_array_equal(jax.jit(jnp.matmul)(x, y.astype(np.int32)), expected)
+    u = x.view(np.uint8)
+    made = jax.jit(lambda x, y: jax.lax.dot(x, y, preferred_element_type=jnp.int32))(u, u.T.copy())
+    np.testing.assert_array_equal(made, u.astype(np.int64) @ u.T.astype(np.int64))
+
+
+def test_weights_of_bytes_are_packed_before_a_loop():
+    def f(h, w):
+        step = lambda h: jax.lax.shift_right_arithmetic(jax.lax.dot(h, w, preferred_element_type=jnp.int32), 8)
+        return jax.lax.fori_loop(0, 4, lambda _, h: jnp.clip(step(h), -128, 127).astype(jnp.int8), h)
+
+    rng = np.random.default_rng(12)
+    h, w = whole(rng, "mk,kn->mn", dict(m=40, n=128, k=128))
+    program, tiles = planned(f, h, w)
+    assert len(tiles) == 1
+    expected = h.astype(np.int64)
+    for _ in range(4):
+        expected = np.clip((expected @ w.astype(np.int64)) >> 8, -128, 127)
+    for made in (jax.jit(f)(h, w), interpreted(program, [h, w])[0]):
+        np.testing.assert_array_equal(made, expected)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,8 @@ class Transforms(NamedTuple):
 GATHERING = ("znver3", "znver4", "znver5")
 
 
-AMX = frozenset(("amx-tile", "amx-bf16", "avx512bw"))  # what products of bfloat16 by tiles of the processor's need
+TILES = frozenset(("amx-tile", "avx512bw"))  # what products by tiles of the processor's own need
+AMX = {"bfloat16": "amx-bf16", "int8": "amx-int8"}  # and for each type of operands
 
 
 class Machine(NamedTuple):
@@ -148,8 +149,8 @@ class Machine(NamedTuple):
 
     @property
     def multiplied(self) -> frozenset[str]:
-        """The floats of 16 bits whose products the processor has instructions for (see `emit.amx`)."""
-        return frozenset(("bfloat16",)) if self.features >= AMX else frozenset()
+        """The numbers of 16 bits and fewer whose products the processor has instructions for (see `emit.amx`)."""
+        return frozenset(name for name, feature in AMX.items() if self.features >= TILES | {feature})
 
     @property
     def chooses(self) -> int:
@@ -200,7 +201,7 @@ def _x86(cpu: str, features: frozenset[str], vector_bytes: int, vector_registers
 
 
 X86_64, X86_64_V3, X86_64_V4 = _x86("x86-64", V1, 16), _x86("x86-64-v3", V3, 32), _x86("x86-64-v4", V4, 64, 32)
-SAPPHIRE_RAPIDS = _x86("sapphirerapids", V4 | {"avx512bf16", "avx512vbmi2"} | AMX | {"amx-int8"}, 64, 32)
+SAPPHIRE_RAPIDS = _x86("sapphirerapids", V4 | {"avx512vbmi2"} | TILES | set(AMX.values()), 64, 32)
 ICE_LAKE = _x86("icelake-server", V4 | {"avx512vbmi2"}, 64, 32)
 AARCH64 = Machine(
     triple="aarch64-unknown-linux-gnu",

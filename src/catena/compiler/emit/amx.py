@@ -1,19 +1,20 @@
-"""Products of bfloat16 by the tiles of the processor's own (AMX), by a plan of `plan.amx`.
+"""Products of bfloat16 and int8 by the tiles of the processor's own (AMX), by a plan of `plan.amx`.
 
 The instructions know eight registers of 16 rows by 64 bytes. One multiplies a tile of A, 16 rows of 32 terms, by one
 of B, and adds the 16 x 16 sums, in float32, to a tile of C: 8192 multiplications in 16 cycles, sixteen times what
 vectors of float32 do. Of B it wants pairs of terms: row i holds the terms 2i and 2i + 1 of column 0, then those of
 column 1, and so on: so it is packed. Of A, whose rows are read as they lie, these pairs are neighbours anyhow.
+Of int8 a row has 64 terms, in groups of four, and sums are int32, which wrap around as they do everywhere.
 
 A block of C is two tiles by two, in registers 0 to 3, so each tile of A (4 and 5) and of B (6 and 7) that is loaded is
 used twice: a load takes 8 cycles, half of what a multiplication does. All terms are added up before the block is
 stored, in memory of its own; from there its rows go to C, as many rows and columns as there are, rounded to bfloat16
 if C is that.
 
-An element is this: for each 32 terms, in their order, the sums of the even and of the odd ones, from zero, each term
-multiplied and added in one rounding; the two sums are added, and then what comes before. Terms beyond the last are
-zeros in both operands. So it is a function of its row and column, whatever is beside them. Subnormal operands
-and sums count as zero, NaN and infinity are what they are elsewhere.
+An element of products of bfloat16 is this: for each 32 terms, in their order, the sums of the even and of the odd ones,
+from zero, each term multiplied and added in one rounding; the two sums are added, and then what comes before. Terms
+beyond the last are zeros in both operands. So it is a function of its row and column, whatever is beside them.
+Subnormal operands and sums count as zero, NaN and infinity are what they are elsewhere.
 
 The shapes of registers are set when a task begins (`ldtilecfg`), and all given back when it ends: while they are in
 use, the kernel saves 8 KiB more when it changes threads.
@@ -26,21 +27,22 @@ from functools import lru_cache
 from catena.compiler.emit import launches, parallel, special
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.types import TYPES, Type
-from catena.compiler.plan.amx import SIDE, TERMS, AmxProduct
+from catena.compiler.plan.amx import BYTES, SIDE, AmxProduct
 
-ROWS, BYTES = 16, 64  # of a register
+ROWS = 16  # of a register, each of `BYTES`
+INSTRUCTIONS = {"bfloat16": "tdpbf16ps", "int8": "tdpbssd"}
+SUMS = {"bfloat16": TYPES["float32"], "int8": TYPES["int32"]}
 # What `ldtilecfg` reads, in words of 64 bits: the palette, then the bytes in a row of each register, then its rows.
 CONFIGURATION = (1, 0, *[0x0001000100010001 * BYTES] * 2, 0, 0, 0x0101010101010101 * ROWS, 0)
-LINE = 4 * SIDE  # bytes of a row of a block, and of a pair of terms in a panel
-STEP_OF_B = TERMS * SIDE * 2  # bytes of a panel that one step reads
-F32 = TYPES["float32"]
+LINE = 4 * SIDE  # bytes of a row of a block, and of a group of terms of a panel
+STEP_OF_B = BYTES * SIDE  # bytes of a panel that one step reads
 PARAMETERS = "ptr readonly %a, ptr readonly %b, ptr %c, i64 %steps, i64 %line, i64 %across, i64 %lanes, i64 %rows"
 
 
 @lru_cache(maxsize=8)
-def text(t: Type) -> str:
-    """Parameters and body of a block of C, of type `t`: rows lie `line` bytes apart in A and `across` elements in C, so
-    many `rows` and `lanes` are stored.
+def text(operands: str, t: Type) -> str:
+    """Parameters and body of a block of C, of type `t`, from such operands: rows lie `line` bytes apart in A
+    and `across` elements in C, so many `rows` and `lanes` are stored.
     """
     e = Emitter()
     block = e.slot(f"[{SIDE * LINE} x i8]", 64)
@@ -54,12 +56,13 @@ def text(t: Type) -> str:
     right.append(e.element(right[0], "i8", BYTES))
     _load(e, 4, left[0], "%line")
     _load(e, 6, right[0], LINE)
-    _multiply(e, 0, 4, 6)
+    multiply = f"call void @llvm.x86.{INSTRUCTIONS[operands]}"
+    e.do(f"{multiply}(i8 0, i8 4, i8 6)")
     _load(e, 7, right[1], LINE)
-    _multiply(e, 1, 4, 7)
+    e.do(f"{multiply}(i8 1, i8 4, i8 7)")
     _load(e, 5, left[1], "%line")
-    _multiply(e, 2, 5, 6)
-    _multiply(e, 3, 5, 7)
+    e.do(f"{multiply}(i8 2, i8 5, i8 6)")
+    e.do(f"{multiply}(i8 3, i8 5, i8 7)")
     e.end_loop(opened)
     for tile in range(4):
         place = e.element(block, "i8", tile // 2 * ROWS * LINE + tile % 2 * BYTES)
@@ -68,7 +71,7 @@ def text(t: Type) -> str:
     count = e.splat(e.op("trunc i64 %lanes to i16"), "i16", SIDE)
     mask = e.op(f"icmp ult <{SIDE} x i16> <{order}>, {count}")
     row, opened = e.begin_loop(0, "%rows")
-    x = e.load(F32, e.element(block, "i8", e.op(f"mul nuw nsw i64 {row}, {LINE}")), SIDE)
+    x = e.load(SUMS[operands], e.element(block, "i8", e.op(f"mul nuw nsw i64 {row}, {LINE}")), SIDE)
     x = special.round_bfloat16(e, x, SIDE) if t.narrow else x
     e.store(t, x, e.element("%c", t.memory, e.op(f"mul nuw nsw i64 {row}, %across")), SIDE, mask=mask)
     e.end_loop(opened)
@@ -79,10 +82,6 @@ def _load(e: Emitter, tile: int, place: str, line: str | int) -> None:
     e.do(f"call void @llvm.x86.tileloadd64(i8 {tile}, ptr {place}, i64 {line})")
 
 
-def _multiply(e: Emitter, c: int, a: int, b: int) -> None:
-    e.do(f"call void @llvm.x86.tdpbf16ps(i8 {c}, i8 {a}, i8 {b})")
-
-
 def product(w, step: AmxProduct) -> None:
     """Writes a product in tasks, and what follows on the rows that a task has computed."""
     p = step.plan
@@ -90,9 +89,10 @@ def product(w, step: AmxProduct) -> None:
     if step.after is not None:
         pointers += [w.pointer(buffer) for buffer in step.operands.values()]
         after = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
+    size = p.operands.bytes
     numbers = [p.column_blocks, p.row_blocks, p.blocks * SIDE, p.rows, p.panels, p.all_panels, p.columns, p.steps,
-               2 * p.by_member, 2 * p.by_row, 2 * p.panel, *(after.sizes if after else [])]  # fmt: skip
-    body = _task(w.function(text(p.type)), p.type, after, len(pointers))
+               size * p.by_member, size * p.by_row, size * p.panel, *(after.sizes if after else [])]  # fmt: skip
+    body = _task(w.function(text(p.operands.name, p.type)), p.type, after, len(pointers))
     parallel.through_pool(w, body, pointers, p.tasks, numbers, p.products // 128)
 
 

@@ -200,7 +200,7 @@ class Builder:
 
     def __init__(self, checks: Checks | None = None, loop: str = "", multiplied: frozenset[str] = frozenset()):
         self.region, self.loop = Region([]), loop
-        self.multiplied = multiplied  # the floats of 16 bits that the processor multiplies: `Machine.multiplied`
+        self.multiplied = multiplied  # the narrow numbers that the processor multiplies: `Machine.multiplied`
         self.checks = checks or Checks(frozenset(), self.region.sites)  # what the equations are tested for
         self._known: dict[Any, Value] = {}
         self._source: Any = None  # of the equation that is being lowered

@@ -12,7 +12,8 @@ import numpy as np
 from catena.compiler.graph.forms import Dot
 from catena.core.dtypes import KIND
 
-FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose operands stay floats of 16 bits
+FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose operands stay narrow
+SUMS = {"bfloat16": ("bfloat16", "float32"), "int8": ("int32",)}  # what products of narrow operands may be
 FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
 LANES = 16  # of a vector
 LONG = 64  # terms of a sum beside which what is transposed is small
@@ -22,11 +23,15 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype):
     """The product of `lhs` and `rhs`, of floats summed in 32 bits at least; its dimensions are those of the batch, then
     the free ones of `lhs` and of `rhs`.
     """
-    if KIND[out_dtype] in "fc" and not _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype):
+    if _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype):
+        pass
+    elif KIND[out_dtype] in "fc":
         wide = out_dtype if out_dtype.name in ("float64", "complex64", "complex128") else np.dtype(np.float32)
         lhs, rhs = b.convert(lhs, wide), b.convert(rhs, wide)
         if wide != out_dtype:
             return b.convert(dot_general(b, lhs, rhs, dimension_numbers, wide), out_dtype)
+    else:
+        lhs, rhs = b.convert(lhs, out_dtype), b.convert(rhs, out_dtype)
     (lc, rc), (lb, rb) = dimension_numbers
     lc, rc, lb, rb = (tuple(int(d) for d in dims) for dims in (lc, rc, lb, rb))
     numbers = Dot((lc, rc, lb, rb))
@@ -78,7 +83,8 @@ def _has_terms_side_by_side(x, contracted: tuple) -> bool:
 
 def _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype) -> bool:
     """Whether the processor multiplies the operands as they are, and that pays (see `emit.amx`)."""
-    if lhs.dtype.name not in b.multiplied or rhs.dtype != lhs.dtype or out_dtype not in (lhs.dtype, np.float32):
+    name = lhs.dtype.name
+    if name not in b.multiplied or rhs.dtype != lhs.dtype or out_dtype.name not in SUMS[name]:
         return False
     (lc, rc), (lb, _) = dimension_numbers
     terms = math.prod(lhs.shape[d] for d in lc)

@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 from catena.compiler.graph.types import DTYPES
 from catena.compiler.interpret import operations
 from catena.compiler.interpret.memory import Memory
-from catena.compiler.plan.amx import SIDE, TERMS, AmxProduct
+from catena.compiler.plan.amx import BYTES, GROUP, SIDE, AmxProduct
 from catena.compiler.plan.contraction import Axis, Plan
 from catena.compiler.plan.fourier import COLUMNS, ODD
 from catena.compiler.plan.program import Contract, Gemm, Transform
@@ -76,14 +76,15 @@ def _unpacked(memory: Memory, step: Contract, dtype: np.dtype, members: int, ter
 
 
 def amx(memory: Memory, step: AmxProduct) -> None:
-    """C = A B of bfloat16: A's rows as the plan's steps say, B in panels of pairs of terms."""
-    p, dtype = step.plan, DTYPES["bfloat16"]
-    line = p.steps * TERMS
+    """C = A B of narrow numbers: A's rows as the plan's steps say, B in panels of groups of terms."""
+    p = step.plan
+    size, dtype, wide = p.operands.bytes, DTYPES[p.operands.name], np.float32 if p.type.kind == "f" else np.int32
+    line, group = p.steps * BYTES // size, GROUP // size
     axes = (Axis(p.members, p.by_member, 0, 0), Axis(p.rows, p.by_row, 0, 0), Axis(line, 1, 0, 0))
-    a = _walk(memory[step.a].view(dtype), axes, "a").astype(np.float32)
+    a = _walk(memory[step.a].view(dtype), axes, "a").astype(wide)
     panels = memory[step.b].view(dtype)[: p.members * p.all_panels * p.panel]
-    panels = panels.reshape(p.members, p.all_panels, line // 2, SIDE, 2).transpose(0, 2, 4, 1, 3)
-    b = panels.reshape(p.members, line, p.all_panels * SIDE)[..., : p.columns].astype(np.float32)
+    panels = panels.reshape(p.members, p.all_panels, line // group, SIDE, group).transpose(0, 2, 4, 1, 3)
+    b = panels.reshape(p.members, line, p.all_panels * SIDE)[..., : p.columns].astype(wide)
     made = operations.narrow(_product(a, b), p.type)
     memory[step.c].view(operations.memory(p.type))[: made.size] = made.reshape(-1)
 

@@ -1,15 +1,14 @@
-"""Products of bfloat16 by the processor's own tiles: the step, its plan, and how operands are laid out for it.
+"""Products of bfloat16 and int8 by the processor's own tiles: the step, its plan, and how operands are laid out for it.
 
 The left operand is read where it lies if its terms lie side by side, in whole steps of a tile; else it is copied to
-such a layout, with zeros behind the terms. The right one is packed: columns in panels, of which each pair of terms lies
-side by side (see `emit.amx`). Both are copied by loop nests like any others, before the loop around where they do not
-change in it.
+such a layout, with zeros behind the terms. The right one is packed: columns in panels, of which each group of terms
+lies side by side (see `emit.amx`). Both are copied by loop nests like any others, before the loop around where they do
+not change in it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
@@ -27,7 +26,8 @@ from catena.compiler.plan.products import beside
 from catena.compiler.plan.program import Buffer, Step, nest_reads, nest_writes, operations
 
 SIDE = 32  # rows and columns of a block of C: two tiles by two
-TERMS = 32  # that one instruction takes
+BYTES = 64  # of the terms of a row, that one instruction takes
+GROUP = 4  # bytes of a column's terms that lie side by side in B
 
 TASK = 1 << 23  # multiplications that make a task: some 10 us
 SHARED = 1 << 24  # from which on threads pay
@@ -39,6 +39,7 @@ FEW_BLOCKS = 2  # likewise where tasks take whole rows, to be enough
 class Plan(NamedTuple):
     """C[member, row, column], row major, is A times B; steps in A are elements, from a member or row to the next."""
 
+    operands: Type
     type: Type  # of C
     members: int
     rows: int
@@ -54,7 +55,7 @@ class Plan(NamedTuple):
     @property
     def steps(self) -> int:
         """Instructions along the terms."""
-        return -(-self.terms // TERMS)
+        return -(-self.terms * self.operands.bytes // BYTES)
 
     @property
     def all_panels(self) -> int:
@@ -63,7 +64,7 @@ class Plan(NamedTuple):
     @property
     def panel(self) -> int:
         """Elements of B that a panel has."""
-        return self.steps * TERMS * SIDE
+        return self.steps * BYTES // self.operands.bytes * SIDE
 
     @property
     def tasks(self) -> int:
@@ -76,7 +77,7 @@ class Plan(NamedTuple):
 
 @dataclass(eq=False)
 class AmxProduct(Step):
-    """C = A B of bfloat16. `after` is a loop nest that a task runs on its rows, as in `Contract`."""
+    """C = A B of narrow numbers. `after` is a loop nest that a task runs on its rows, as in `Contract`."""
 
     plan: Plan
     a: Buffer
@@ -104,19 +105,19 @@ class AmxProduct(Step):
         p = self.plan
         sizes = f"{f'batch {p.members}, ' if p.members > 1 else ''}rows {p.rows}, columns {p.columns}, terms {p.terms}"
         after = f"; on its rows: {operations(self.after)}" if self.after else ""
-        return f"bfloat16 {sizes}; blocks {SIDE} x {SIDE} -> {p.type.name}{after}"
+        return f"{p.operands.name} {sizes}; blocks {SIDE} x {SIDE} -> {p.type.name}{after}"
 
 
 def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
-    """The steps of a product of floats of 16 bits as they are."""
+    """The steps of a product of narrow numbers as they are."""
     v = step.node
     lhs, rhs, (lc, rc, lb, rb) = *v.args, v.params.numbers
     lfree, rfree = _others(lhs, lc, lb), _others(rhs, rc, rb)
     members, rows, columns, terms = products.sizes(v)
     a, by_member, by_row = _left(p, frame, lhs, (lb, lfree, lc), rows)
-    order = (*rb, *rc, *rfree)
-    b = _arranged(p, frame, rhs, lambda frame, x: _panels(frame, _moved(frame, x, order, (members, terms, columns))))
-    form = Plan(TYPES[NAMES[v.dtype]], members, rows, columns, terms, by_member, by_row, 1, 1, 1, 1)
+    b = _right(p, frame, rhs, (*rb, *rc, *rfree), (members, terms, columns))
+    types = TYPES[NAMES[lhs.dtype]], TYPES[NAMES[v.dtype]]
+    form = Plan(*types, members, rows, columns, terms, by_member, by_row, 1, 1, 1, 1)
     products.count(p, form.products, (lhs, rhs, v))
     by_rows = _tasks(form, p.machine, True)
     enough = by_rows.tasks >= min(_wanted(form), p.machine.sharing.row_tasks) or form.products < SHARED
@@ -138,26 +139,57 @@ def _others(x: Value, *taken) -> list[int]:
 def _left(p: Planner, frame: Frame, x: Value, dims, rows: int) -> tuple[Buffer, int, int]:
     """Where the left operand is, and its elements from a member and from a row to the next."""
     members, _, terms = (math.prod(x.shape[d] for d in group) for group in dims)
-    found = products.strides(frame, x)
-    if found is not None and rows >= SIDE and terms % TERMS == 0:
+    found, each = products.strides(frame, x), BYTES // x.dtype.itemsize
+    if found is not None and rows >= SIDE and terms % each == 0:
         base, steps = found
         by = [products.group(x, steps, group) for group in dims]
         if None not in by and by[2] == 1:
             return p.address(frame, base), by[0], by[1]
+    room = [members, max(rows, SIDE), -(-terms // each) * each]
     order = [d for group in dims for d in group]
-    room = [members, max(rows, SIDE), -(-terms // TERMS) * TERMS]
-    shape = (members, rows, terms)
-    made = _arranged(p, frame, x, lambda frame, x: _padded(frame, _moved(frame, x, order, shape), room))
-    return made, room[1] * room[2], room[2]
+    return _in_room(p, frame, x, order, (members, rows, terms), room), room[1] * room[2], room[2]
 
 
-def _panels(frame: Frame, x: Value) -> Value:
-    """The right operand, (members, terms, columns), as (members, panels, pairs of terms, columns of a panel, 2)."""
-    members, *sizes = x.shape
-    terms, columns = (-(-n // each) * each for n, each in zip(sizes, (TERMS, SIDE)))
-    x = _padded(frame, x, [members, terms, columns])
+def _in_room(p: Planner, frame: Frame, x: Value, order, shape: tuple, room: list[int], anew: bool = False) -> Buffer:
+    """A copy of `x`, its dimensions in another order and as another shape, with zeros behind it; before the loop, in
+    memory that is there `anew`, where it does not change in one.
+    """
+    outside = frame.outside
+    if products.is_fixed(outside, x):
+        with p.before(outside):
+            made = _in_room(p, outside.frame, products.fixed(outside, x), order, shape, room, True)
+        outside.made.append(made)
+        return made
+    return products.copied(p, frame, _padded(frame, _moved(frame, x, order, shape), room), anew)
+
+
+def _right(p: Planner, frame: Frame, x: Value, order, shape: tuple[int, int, int], anew: bool = False) -> Buffer:
+    """The right operand, by (members, terms, columns) in this order of its dimensions, packed as (members, panels,
+    groups of terms, columns of a panel, a group). Bytes are paired first, which loop nests do at full speed.
+    """
+    outside = frame.outside
+    if products.is_fixed(outside, x):
+        with p.before(outside):
+            made = _right(p, outside.frame, products.fixed(outside, x), order, shape, True)
+        outside.made.append(made)
+        return made
+    members, *sizes = shape
+    terms, columns = (-(-n // each) * each for n, each in zip(sizes, (BYTES // x.dtype.itemsize, SIDE)))
+    x = _padded(frame, _moved(frame, x, order, shape), [members, terms, columns])
+    paired = None
+    if x.dtype.itemsize == 1:
+        x = beside(frame, "reshape", (members, terms // 2, 2, columns), (x,))
+        x = beside(frame, "transpose", (members, terms // 2, columns, 2), (x,), Transpose((0, 1, 3, 2)))
+        terms, paired = terms // 2, products.copied(p, frame, x, anew)
+        x = beside(frame, "beside", (members, terms, columns), (), dtype=np.dtype(np.int16))
+        frame.blocks[x.number] = paired
+        frame.fused.stored[x.number] = "bytes are paired before they are packed"
     x = beside(frame, "reshape", (members, terms // 2, 2, columns // SIDE, SIDE), (x,))
-    return beside(frame, "transpose", (members, columns // SIDE, terms // 2, SIDE, 2), (x,), Transpose((0, 3, 1, 4, 2)))
+    x = beside(frame, "transpose", (members, columns // SIDE, terms // 2, SIDE, 2), (x,), Transpose((0, 3, 1, 4, 2)))
+    made = products.copied(p, frame, x, anew)
+    if paired is not None:
+        p.free(paired)
+    return made
 
 
 def _moved(frame: Frame, x: Value, order, shape: tuple) -> Value:
@@ -174,17 +206,6 @@ def _padded(frame: Frame, x: Value, room: list[int]) -> Value:
     return beside(frame, "pad", room, (x, zero), Pad(tuple((0, n - m, 0) for n, m in zip(room, x.shape))))
 
 
-def _arranged(p: Planner, frame: Frame, x: Value, arrange: Callable, anew: bool = False) -> Buffer:
-    """A copy of what `arrange` makes of `x`: before the loop, in memory that is there `anew`, if it is fixed there."""
-    outside = frame.outside
-    if products.is_fixed(outside, x):
-        with p.before(outside):
-            made = _arranged(p, outside.frame, products.fixed(outside, x), arrange, True)
-        outside.made.append(made)
-        return made
-    return products.copied(p, frame, arrange(frame, x), anew)
-
-
 # ---- tasks ---------------------------------------------------------------------------------------------------
 
 
@@ -197,7 +218,7 @@ def _tasks(plan: Plan, machine: Machine, by_rows: bool) -> Plan:
     where these are not enough and tasks need not have whole rows.
     """
     whole = max(plan.rows // SIDE, 1)
-    near = machine.memory.second_cache // (SIDE * plan.steps * TERMS * 2)
+    near = machine.memory.second_cache // (SIDE * plan.steps * BYTES)
     each = max(1, min(BLOCKS, near, whole))
     wanted = -(-_wanted(plan) // plan.members)
     if by_rows and -(-whole // each) < wanted:
@@ -209,7 +230,7 @@ def _tasks(plan: Plan, machine: Machine, by_rows: bool) -> Plan:
 
 
 def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
-    """A product: of floats of 16 bits as they are, or another one."""
+    """A product: of narrow numbers as they are, or another one."""
     if not products.is_narrow(v):
         products.dot(p, frame, i, v)
         return

@@ -18,7 +18,7 @@ import numpy as np
 
 from catena.compiler.graph.forms import NOTHING, Convolve, Dot, Slice, Transpose
 from catena.compiler.graph.graph import Value
-from catena.compiler.graph.products import FLOOR
+from catena.compiler.graph.products import FLOOR, SUMS
 from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.plan import contraction, stitch
@@ -128,8 +128,8 @@ def has_tiles(v: Value) -> bool:
 
 
 def is_narrow(v: Value) -> bool:
-    """Whether a value is a product of floats of 16 bits as they are (see `plan.amx`)."""
-    return v.form == "dot" and KIND[v.args[0].dtype] == "f" and TYPES[NAMES[v.args[0].dtype]].narrow
+    """Whether a value is a product of narrow numbers as they are (see `plan.amx`)."""
+    return v.form == "dot" and NAMES[v.dtype] in SUMS.get(NAMES[v.args[0].dtype], ())
 
 
 def _vector_first(v: Value) -> tuple[Value, Value, tuple]:
