@@ -226,6 +226,24 @@ def test_the_gradient_of_an_mlp():
             assert np.abs(np.asarray(g, np.float64) - e).max() <= 0.02 * np.abs(e).max()
 
 
+def test_operands_that_are_read_again_keep_their_memory():
+    def f(x, w):
+        h = jnp.tanh(x @ w)
+        y = jnp.tanh(jnp.tanh(h @ w) @ w)
+        return jnp.tanh(y @ w) @ w + h
+
+    rng = np.random.default_rng(13)
+    x, w = normal(rng, 64, 64), (normal(rng, 64, 64).astype(np.float32) / 8).astype(BF16)
+    program, tiles = planned(f, x, w)
+    assert len(tiles) == 5
+    layer = lambda x: (x.astype(np.float32) @ w.astype(np.float32)).astype(BF16)
+    tanh = lambda x: np.tanh(x.astype(np.float32)).astype(BF16)
+    h = tanh(layer(x))
+    expected = layer(tanh(layer(tanh(layer(tanh(layer(h))))))).astype(np.float64) + h.astype(np.float64)
+    for made in (jax.jit(f)(x, w), interpreted(program, [x, w])[0]):
+        assert np.abs(np.asarray(made, np.float64) - expected).max() < 0.05
+
+
 def test_what_does_not_change_in_a_loop_is_packed_before_it():
     def f(h, w):
         return jax.lax.fori_loop(0, 5, lambda _, h: jnp.tanh(h @ w), h)

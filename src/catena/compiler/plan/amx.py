@@ -114,7 +114,7 @@ def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
     lhs, rhs, (lc, rc, lb, rb) = *v.args, v.params.numbers
     lfree, rfree = _others(lhs, lc, lb), _others(rhs, rc, rb)
     members, rows, columns, terms = products.sizes(v)
-    a, by_member, by_row = _left(p, frame, lhs, (lb, lfree, lc), rows)
+    a, by_member, by_row, is_copy = _left(p, frame, lhs, (lb, lfree, lc), rows)
     b = _right(p, frame, rhs, (*rb, *rc, *rfree), (members, terms, columns))
     types = TYPES[NAMES[lhs.dtype]], TYPES[NAMES[v.dtype]]
     form = Plan(*types, members, rows, columns, terms, by_member, by_row, 1, 1, 1, 1)
@@ -125,7 +125,7 @@ def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
     plan = _tasks(form, p.machine, False) if after is None else by_rows
     of_after = {} if after is None else p.operands(frame, after)
     frame.steps.append(AmxProduct(plan, a, b, p.address(frame, v), after, in_place, of_after))
-    p.free_here(frame, (a, b))
+    p.free_here(frame, (a, b) if is_copy else (b,))
     products.follow(p, frame, step, after, in_place)
 
 
@@ -136,18 +136,18 @@ def _others(x: Value, *taken) -> list[int]:
 # ---- operands ------------------------------------------------------------------------------------------------
 
 
-def _left(p: Planner, frame: Frame, x: Value, dims, rows: int) -> tuple[Buffer, int, int]:
-    """Where the left operand is, and its elements from a member and from a row to the next."""
+def _left(p: Planner, frame: Frame, x: Value, dims, rows: int) -> tuple[Buffer, int, int, bool]:
+    """Where the left operand is, its elements from a member and from a row to the next, and whether it is a copy."""
     members, _, terms = (math.prod(x.shape[d] for d in group) for group in dims)
     found, each = products.strides(frame, x), BYTES // x.dtype.itemsize
     if found is not None and rows >= SIDE and terms % each == 0:
         base, steps = found
         by = [products.group(x, steps, group) for group in dims]
         if None not in by and by[2] == 1:
-            return p.address(frame, base), by[0], by[1]
+            return p.address(frame, base), by[0], by[1], False
     room = [members, max(rows, SIDE), -(-terms // each) * each]
     order = [d for group in dims for d in group]
-    return _in_room(p, frame, x, order, (members, rows, terms), room), room[1] * room[2], room[2]
+    return _in_room(p, frame, x, order, (members, rows, terms), room), room[1] * room[2], room[2], True
 
 
 def _in_room(p: Planner, frame: Frame, x: Value, order, shape: tuple, room: list[int], anew: bool = False) -> Buffer:
