@@ -27,7 +27,8 @@ from catena.compiler.plan.cascades import plan as plan_cascade
 from catena.compiler.plan.pauses import Pause, beside
 from catena.compiler.plan.ranges import Range
 
-UNROLL_LIMIT = 64  # statements of a fully unrolled nest
+UNROLL_LIMIT = 64  # statements of a fully unrolled nest,
+FEW, UNROLL_FEW = 16, 256  # and of one of so few iterations, whose arrays are in registers then
 
 
 class Segment(NamedTuple):
@@ -65,7 +66,8 @@ class NestWriter:
         self.body = BodyWriter(e, self.layout, pointers, guard, stops)
         self.in_place, self.ranges, self.outer = in_place, ranges or {}, outer
         whole = nest.run is None and nest.short is None
-        self.small = not self.ranges and whole and self.layout.unrolled <= UNROLL_LIMIT
+        limit = UNROLL_FEW if nest.trips <= FEW else UNROLL_LIMIT
+        self.small = not self.ranges and whole and self.layout.unrolled <= limit
         self.cascade = None if self.small else plan_cascade(nest, self.layout.kept)
         self.counter: str | None = None  # of the blocks of the cascade
         self.pause = None if pause is None else beside(pause, self.cascade)

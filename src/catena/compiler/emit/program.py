@@ -43,6 +43,8 @@ from catena.compiler.plan.program import ARENA, CONSTANT, NULL, SLOT, Block, Buf
 from catena.core.context import context
 from catena.core.errors import CompileError
 
+MOST_PIECES = 16  # of an array that is copied element by element
+
 
 class ProgramWriter:
     """Writes blocks of steps into one function; see the module's head."""
@@ -61,6 +63,7 @@ class ProgramWriter:
         self.loops = 0  # loops written so far
         self.loops_here = 0  # nests, and loops over chunks, written where they run, not as functions
         self.uses: set[str] = set()  # "blas", "stacks": what the entry makes ready
+        self.pieces: dict[Buffer, int] = {}  # of slots that are copied element by element (see `pieces`)
         self._pointers: dict[Buffer, str] = {}
 
     def block(self, block: Block) -> None:
@@ -98,16 +101,19 @@ class ProgramWriter:
             return "null"
         raise CompileError(f"the compiler lost the memory of {buffer}")
 
-    def copy_bytes(self, dest: str, source: str, size: int) -> None:
-        """Copies so many bytes from one address to another."""
-        if size in (1, 2, 4, 8):
+    def copy_bytes(self, dest: str, source: str, size: int, piece: int = 0) -> None:
+        """Copies so many bytes from one address to another, in pieces where these are told and few."""
+        if piece and piece < size <= MOST_PIECES * piece:
+            for i in range(0, size, piece):
+                self.copy_bytes(*(self.e.op(f"getelementptr i8, ptr {p}, i64 {i}") for p in (dest, source)), piece)
+        elif size in (1, 2, 4, 8):
             x = self.e.op(f"load i{8 * size}, ptr {source}, align 1")
             self.e.do(f"store i{8 * size} {x}, ptr {dest}, align 1")
-        elif 16 < size <= SLOT_BYTES and size % 4 == 0:
+        elif size <= SLOT_BYTES and size % 4 == 0:
             x = self.e.op(f"load <{size // 4} x i32>, ptr {source}, align 1")
             self.e.do(f"store <{size // 4} x i32> {x}, ptr {dest}, align 1")
         else:
-            count = self.number(size)
+            count = size if size <= SLOT_BYTES else self.number(size)  # of what is known, slots become registers
             self.e.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {dest}, ptr {source}, i64 {count}, i1 false)")
 
     # ---- what the module holds -----------------------------------------------------------------------------
@@ -176,7 +182,7 @@ class ProgramWriter:
 def _copy(w: ProgramWriter, step: steps.Copy) -> None:
     target, source, part = w.pointer(step.target), w.pointer(step.source), w.machine.memory.copied
     if w.pool is None or step.bytes < 2 * part:
-        w.copy_bytes(target, source, step.bytes)
+        w.copy_bytes(target, source, step.bytes, w.pieces.get(step.target) or w.pieces.get(step.source, 0))
     else:
         parallel.through_pool(w, parallel.copy(), [target, source], -(-step.bytes // part), [part, step.bytes])
 

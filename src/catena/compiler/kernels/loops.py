@@ -229,7 +229,7 @@ def from_body(body: Body, reduced=(), stores=(), folds=(), independent: frozense
 # ---- schedule ----------------------------------------------------------------------------------------------
 
 
-def schedule(nest: Nest, machine: Machine, in_place: bool = False) -> Nest:
+def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FEW) -> Nest:
     """Merges dimensions, orders the loops, picks the SIMD dimension."""
     vector_bytes = machine.vector_bytes
     splitting.split(nest)
@@ -243,7 +243,7 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False) -> Nest:
         nest.width, nest.together = width, Together(d, nest.extents[d], "short", machine.chooses)
         nest.order = [k for k in kept if k not in short] + [*short]
         return nest
-    vector = _pick(nest, kept, inner, width) if nest.trips > FEW else None
+    vector = _pick(nest, kept, inner, width) if nest.trips > few else None
     for group in (kept, inner):
         if vector in group:
             group.remove(vector)

@@ -11,7 +11,7 @@ from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import conditions, loops, short_rows
 from catena.compiler.kernels.loops import Nest, Store
 from catena.compiler.machine import Machine, Memory
-from catena.compiler.plan import ahead, bands, partial, pauses, ranges, sharing, staging, stitch
+from catena.compiler.plan import ahead, bands, elements, partial, pauses, ranges, sharing, staging, stitch
 from catena.compiler.plan.nests import TOGETHER
 from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.program import Launch, Rows, nest_flops
@@ -28,7 +28,7 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
     """Adds the steps that run a nest; `in_place` says that it writes memory which it reads, `part_of` how many bytes it
     and others write one after the other, where others do.
     """
-    loops.schedule(nest, p.machine, in_place)
+    loops.schedule(nest, p.machine, in_place, _few(p, frame, nest))
     if (rows := bands.rows(p.machine.memory, nest, in_place)) is not None:
         _in_bands(p, frame, nest, rows)
         return
@@ -52,6 +52,12 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
     units = sharing.work(nest)
     pause = pauses.plan(p.machine.sharing, nest, chunk / nest.extents[nest.order[0]] if chunk else 1)
     frame.steps.append(Launch(nest, operands, in_place, opened, chunk, units=units, pause=pause))
+
+
+def _few(p: Planner, frame: Frame, nest: Nest) -> int:
+    """How many iterations a nest has no lanes for."""
+    apart = p.depth and elements.is_short_line(nest) and not frame.by_elements.isdisjoint(nest.buffers())
+    return elements.SCALARS if apart else loops.FEW
 
 
 def _in_place(nest: Nest, blocks: int, depth: int) -> bool:

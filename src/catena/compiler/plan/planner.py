@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from catena.compiler.graph.graph import Value
 from catena.compiler.kernels import loops
 from catena.compiler.machine import Machine
+from catena.compiler.plan import elements
 from catena.compiler.plan.fuse import Fused
 from catena.compiler.plan.fuse import Step as FusedStep
 from catena.compiler.plan.memory import SLOT_BYTES, SLOTS, Arena
@@ -55,6 +57,11 @@ class Frame:
     @property
     def nests(self) -> NestBuilder:
         return self.fused.nests
+
+    @cached_property
+    def by_elements(self) -> frozenset[int]:
+        """The small arrays that are not always whole lines (see `plan.elements`)."""
+        return elements.by_elements(self.fused)
 
     def starts_as(self, node: Value, result: int, old: Value) -> bool:
         """Whether a result of a loop is a large carry that starts as `old`, which the loop reads nowhere else."""
