@@ -1,5 +1,6 @@
 """``catena.scipy.linalg`` beside SciPy and by what mathematics determines: products, orthogonality, residuals."""
 
+import re
 import zlib
 
 import numpy as np
@@ -385,3 +386,18 @@ def test_all_of_it_under_jit():
     for found, expected in zip(jax.jit(everything)(p, v), everything(p, v), strict=True):
         assert_near(found, expected)
     np.testing.assert_allclose(everything(p, v)[1], np.eye(4) / 2, atol=1e-5)
+
+
+def test_equations_of_real_matrices_go_by_the_real_schur_form():
+    """Whose pairs of conjugate eigenvalues are rotated to complex ones."""
+    turn = np.array([[1, -5, 2, 0], [5, 1, 0, 1], [0, 0, 3, -2], [0, 0, 2, 3]], np.float32)
+    q = np.linalg.qr(matrices(4, 4))[0]
+    a, c = q @ turn @ q.T, matrices(4, 4)
+    for made in (jax.make_jaxpr(linalg.sqrtm)(a), jax.make_jaxpr(linalg.solve_sylvester)(a, a, c)):
+        forms = re.findall(r":(\w+)\[4,4\] = schur", str(made))
+        assert forms and set(forms) == {"f32"}
+    root, x = linalg.sqrtm(a), linalg.solve_sylvester(a, a, c)
+    assert root.dtype == np.complex64
+    assert_near(root @ root, a)
+    np.testing.assert_allclose(np.imag(root), 0, atol=1e-5)
+    assert_near(a @ x + x @ a, c)

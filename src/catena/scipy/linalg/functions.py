@@ -12,9 +12,9 @@ from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.scipy.linalg.arguments import adjoint, check_square, inexact
-from catena.scipy.linalg.schur import rsf2csf
+from catena.scipy.linalg.schur import rsf2csf, triangular_form
 from catena.scipy.linalg.systems import solve_sylvester
-from catena.scipy.linalg.triangular import by_columns, column_of, complex_schur, diagonal_of, shifted
+from catena.scipy.linalg.triangular import by_columns, column_of, diagonal_of, shifted
 from catena.transform.custom_jvp import custom_jvp
 from catena.transform.grad import jvp
 from catena.transform.jit import jit
@@ -163,14 +163,13 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:  # noqa: N803
         raise TypeError(f"sqrtm: A must be a matrix, got shape {a.shape}")
     if a.ndim > 2 or a.shape[0] != a.shape[1]:
         raise ValueError(f"sqrtm: A must be one square matrix, got shape {a.shape}")
-    a = a.astype(dtypes.to_complex_dtype(a.dtype))
-    return _sqrtm(a) if a.size else a
+    return _sqrtm(a) if a.size else a.astype(dtypes.to_complex_dtype(a.dtype))
 
 
 @custom_jvp
 @jit
 def _sqrtm(a):
-    t, z = complex_schur(a)
+    t, z = triangular_form(a)
     d = jnp.sqrt(diagonal_of(t))
     root = by_columns(d, lambda f, j: shifted(f, d, j), lambda f, j: column_of(t, j))
     without = (d[:, None] + d[None, :] == 0) & (jnp.triu(root, 1) != 0)

@@ -105,6 +105,15 @@ def _rsf2csf(t, z):
     return jnp.triu(t), z
 
 
+def triangular_form(a) -> tuple[Array, Array]:
+    """A triangular Schur form and its vectors: of real matrices by way of the real form, which LAPACK finds in a third
+    of the time of the complex one.
+    """
+    if dtypes.is_complex(a.dtype):
+        return tuple(lax.linalg.schur(a))
+    return rsf2csf(*lax.linalg.schur(a.astype(dtypes.to_real_dtype(dtypes.to_complex_dtype(a.dtype)))))
+
+
 def polar(
     a: ArrayLike,
     side: str = "right",

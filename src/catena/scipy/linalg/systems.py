@@ -10,7 +10,8 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.scipy.linalg.arguments import adjoint, in_columns, inexact
 from catena.scipy.linalg.factorizations import cholesky
-from catena.scipy.linalg.triangular import complex_schur, solve_triangular_sylvester, sums_or_nan
+from catena.scipy.linalg.schur import triangular_form
+from catena.scipy.linalg.triangular import solve_triangular_sylvester, sums_or_nan
 from catena.transform.jit import jit
 from catena.typing import ArrayLike
 
@@ -223,7 +224,7 @@ def _sylvester(a, b, c, method: str, tol: float):
 
 def _sylvester_by_schur(a, b, c, tol: float):
     """The equation between triangular forms: ``R Y + Y S = U^H C V``."""
-    (r, u), (s, v) = complex_schur(a), complex_schur(b)
+    (r, u), (s, v) = triangular_form(a), triangular_form(b)
     return _like(c, u @ solve_triangular_sylvester(r, s, adjoint(u) @ c.astype(u.dtype) @ v, tol) @ adjoint(v))
 
 
