@@ -2,7 +2,7 @@
 
 from . import pieces, tables
 from .double_double import two_product
-from .exponential import exp_sum
+from .exponential import exp_sum_times
 from .logarithm import INFINITY, log, log1p
 from .text import Value, copysign, fabs, fma, horner, minimum, select, sqrt
 
@@ -46,7 +46,7 @@ def large_erfc(a: Value) -> Value:
     square = two_product(a, a)
     q = (a - 3.0) / (a + 3.0)
     smooth = horner(q, tables.ERFC[a.elem]) / fma(a, 2.0, 1.0)
-    return exp_sum(-square.high, -square.low) * smooth
+    return exp_sum_times(-square.high, -square.low, smooth)
 
 
 def erf(x: Value) -> Value:

@@ -73,8 +73,10 @@ def exp_pair(x: Value) -> Pair:
     return Pair(whole.high * power, whole.low * power)
 
 
-def exp_sum(high: Value, low: Value) -> Value:
-    """exp(high + low), |low| much smaller than one."""
+def exp_sum_times(high: Value, low: Value, factor: Value) -> Value:
+    """exp(high + low) times a factor from 2^-6 to 1, for |low| much smaller than one; the factor goes in before the
+    scaling, since products of what is subnormal take processors a hundred cycles.
+    """
     least, greatest = EXP_RANGE[high.elem]
     clamped = minimum(maximum(high, least), greatest)
     low = select(clamped.equals(high), low, 0.0)
@@ -82,7 +84,7 @@ def exp_sum(high: Value, low: Value) -> Value:
     r_sum = r + low
     low = (r - r_sum) + low
     tail = fma(r_sum * r_sum, horner(r_sum, tables.EXP[high.elem]), low)
-    return scale(fma(r_sum + tail, 2.0, 2.0), n - 1)
+    return scale(fma(r_sum + tail, 2.0, 2.0) * (factor * 64.0), n - 7)
 
 
 def exp2(x: Value) -> Value:
