@@ -6,9 +6,9 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
-from catena.compiler.emit import pieces
 from catena.compiler.machine import AARCH64, X86_64_V3
 from catena.compiler.native.compile import program_of, text_of
+from catena.compiler.plan import pieces
 from catena.compiler.plan.program import Launch, walk
 
 STEPS = 40
@@ -75,8 +75,8 @@ def test_slots_are_copied_as_they_are_read():
     """An array that is taken apart everywhere is copied by elements; a carry of one vector is copied whole."""
     apart = program_of(jax.make_jaxpr(jax.vmap(heun))(numbers(3, 3)), machine=X86_64_V3)
     whole = program_of(jax.make_jaxpr(sums)(numbers(16), numbers(STEPS, 16)), machine=X86_64_V3)
-    assert set(pieces.of_slots(apart).values()) == {4}
-    assert 64 not in [b.bytes for b in pieces.of_slots(whole)]
+    assert set(pieces.of_slots(apart.body).values()) == {4}
+    assert 64 not in [b.bytes for b in pieces.of_slots(whole.body)]
 
 
 @pytest.mark.parametrize("machine", [X86_64_V3, AARCH64])

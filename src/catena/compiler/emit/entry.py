@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import checks, pieces, stack_steps
+from catena.compiler.emit import checks, stack_steps
 from catena.compiler.emit.module import NUMBERS, Module
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.emit.sizes import Sizes
@@ -33,7 +33,7 @@ def write_program(w: ProgramWriter, program: Program, returns_stacks: bool = Fal
     _check_arguments(e, inputs)
     for buffer, obj in zip(program.inputs, inputs):
         w.place(buffer, _pointer(e, obj))
-    before, start, w.pieces = len(e.lines), e.block, pieces.of_slots(program)
+    before, start = len(e.lines), e.block
     e.block = "body"
     w.block(program.body)
     checks.stop_if_failed(w)

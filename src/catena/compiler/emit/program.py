@@ -43,8 +43,6 @@ from catena.compiler.plan.program import ARENA, CONSTANT, NULL, SLOT, Block, Buf
 from catena.core.context import context
 from catena.core.errors import CompileError
 
-MOST_PIECES = 16  # of an array that is copied element by element
-
 
 class ProgramWriter:
     """Writes blocks of steps into one function; see the module's head."""
@@ -63,7 +61,6 @@ class ProgramWriter:
         self.loops = 0  # loops written so far
         self.loops_here = 0  # nests, and loops over chunks, written where they run, not as functions
         self.uses: set[str] = set()  # "blas", "stacks": what the entry makes ready
-        self.pieces: dict[Buffer, int] = {}  # of slots that are copied element by element (see `pieces`)
         self._pointers: dict[Buffer, str] = {}
 
     def block(self, block: Block) -> None:
@@ -101,12 +98,9 @@ class ProgramWriter:
             return "null"
         raise CompileError(f"the compiler lost the memory of {buffer}")
 
-    def copy_bytes(self, dest: str, source: str, size: int, piece: int = 0) -> None:
-        """Copies so many bytes from one address to another, in pieces where these are told and few."""
-        if piece and piece < size <= MOST_PIECES * piece:
-            for i in range(0, size, piece):
-                self.copy_bytes(*(self.e.op(f"getelementptr i8, ptr {p}, i64 {i}") for p in (dest, source)), piece)
-        elif size in (1, 2, 4, 8):
+    def copy_bytes(self, dest: str, source: str, size: int) -> None:
+        """Copies so many bytes from one address to another."""
+        if size in (1, 2, 4, 8):
             x = self.e.op(f"load i{8 * size}, ptr {source}, align 1")
             self.e.do(f"store i{8 * size} {x}, ptr {dest}, align 1")
         elif size <= SLOT_BYTES and size % 4 == 0:
@@ -182,7 +176,9 @@ class ProgramWriter:
 def _copy(w: ProgramWriter, step: steps.Copy) -> None:
     target, source, part = w.pointer(step.target), w.pointer(step.source), w.machine.memory.copied
     if w.pool is None or step.bytes < 2 * part:
-        w.copy_bytes(target, source, step.bytes, w.pieces.get(step.target) or w.pieces.get(step.source, 0))
+        for i in range(0, step.bytes, step.piece or step.bytes or 1):
+            places = (w.e.op(f"getelementptr i8, ptr {p}, i64 {i}") if i else p for p in (target, source))
+            w.copy_bytes(*places, step.piece or step.bytes)
     else:
         parallel.through_pool(w, parallel.copy(), [target, source], -(-step.bytes // part), [part, step.bytes])
 

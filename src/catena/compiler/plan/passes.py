@@ -27,6 +27,7 @@ from catena.compiler.plan import (
     fourier,
     launches,
     libraries,
+    pieces,
     products,
     sorting,
     stitch,
@@ -134,6 +135,7 @@ def place(fused: Fused, machine: Machine, donated: Sequence[int] = ()) -> Progra
     outputs = [Buffer(RESULT, v.nbytes, k) for k, v in enumerate(region.outputs)]
     planner = Planner(machine, RULES)
     body = planner.block(fused, inputs, list(outputs), donated=donated)
+    pieces.tell(body)
     costs, checked = planner.costs, bool(region.sites)
     return Program(
         body, inputs, outputs, machine, fused, planner.arena.peak, planner.reused, costs.flops, costs.bytes,

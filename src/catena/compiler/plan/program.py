@@ -156,6 +156,7 @@ class Copy(Step):
     target: Buffer
     source: Buffer
     bytes: int
+    piece: int = 0  # the bytes of an element, where elements are copied one by one
     name: ClassVar[str] = "copy"
 
     def reads(self):

@@ -11,15 +11,25 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.kernels.loops import Nest
-from catena.compiler.plan.program import SLOT, Buffer, Copy, Launch, Program
+from catena.compiler.plan.program import SLOT, Block, Buffer, Copy, Launch, walk
 
 WIDER = 0
+MOST = 16  # elements that are copied one by one
 
 
-def of_slots(program: Program) -> dict[Buffer, int]:
+def tell(body: Block) -> None:
+    """Says of the copies of slots whether elements are copied one by one."""
+    apart, copies = of_slots(body), [step for _, step in walk(body) if isinstance(step, Copy)]
+    for step in copies:
+        piece = apart.get(step.target) or apart.get(step.source, 0)
+        if piece and step.bytes % piece == 0 and step.bytes <= MOST * piece:
+            step.piece = piece
+
+
+def of_slots(body: Block) -> dict[Buffer, int]:
     """The bytes of an element of each slot that is only touched element by element, but for copies."""
     found: dict[Buffer, set[int]] = {}
-    for _, step in program.steps():
+    for _, step in walk(body):
         if isinstance(step, Launch) and step.opened is None:
             for b, size in _touched(step.nest):
                 if b in step.operands:
