@@ -6,7 +6,6 @@ costs no precision.
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
@@ -46,7 +45,6 @@ from catena.numpy.reductions import (
     split_axes,
     sum,
 )
-from catena.transform.jit import jit
 from catena.typing import ArrayLike, DTypeLike
 
 _COUNTED = INT | {BOOL}  # what NumPy converts to floats as we do
@@ -250,18 +248,6 @@ def _variance(name, a, axis, dtype, ddof, keepdims, where, mean):
             result = _of_values(_variance_value, a._value, axis, ddof, keepdims, name == "std")
             if result is not None:
                 return result
-            if a._value.dtype in REAL and a._value.size >= LARGE:
-                return _variance_of_many(name, a, axis, ddof, keepdims)
-    return _variance_of_any(name, a, axis, dtype, ddof, keepdims, where, mean)
-
-
-@functools.partial(jit, static_argnums=(0, 2, 3, 4))
-def _variance_of_many(name, a, axis, ddof, keepdims):
-    """A program: one after the other, what is computed of each element would pass through memory."""
-    return _variance_of_any(name, a, axis, None, ddof, keepdims, None, None)
-
-
-def _variance_of_any(name, a, axis, dtype, ddof, keepdims, where, mean):
     a = as_array_argument(name, a)
     where = None if where is None else mask_argument(name, where)
     mean = None if mean is None else as_array_argument(name, mean)
