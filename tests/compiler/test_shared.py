@@ -10,7 +10,7 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena.compiler.native import compile as compiling
-from catena.compiler.native import link, shared
+from catena.compiler.native import lengths, link, shared
 from catena.core.context import context
 from catena.runtime import native
 from shares import crossed
@@ -180,8 +180,9 @@ def forget(monkeypatch):
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """The plans of all programs that are compiled, without what was on disk or loaded before."""
+    """The plans of all programs that are compiled, without what was on disk or loaded before, each by itself."""
     plans, plan = [], shared.plan
+    monkeypatch.setattr(lengths, "family_of", lambda *told: None)
     forget(monkeypatch)
     monkeypatch.setenv("CATENA_CACHE", "0")
 

@@ -33,6 +33,7 @@ ROWS = [
     (TEXTS, "compiler/test_multiply_adds.py", "test_nothing_is_multiplied_by_one"),
     (GRAPHS, "compiler/test_ordering.py"),
     (GRAPHS, "compiler/test_pauses.py"),
+    (TEXTS, "compiler/test_lengths.py"),
     (TEXTS, "compiler/test_streams.py"),
     (TEXTS, "compiler/test_staged.py"),
     (TEXTS, "compiler/test_seams.py", "test_rows_with_a_border_above_are_one_loop", "test_lengths_share_what_is_cut"),

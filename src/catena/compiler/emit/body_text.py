@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 from catena.compiler.emit import checks, masks, ops, places, stages, streams
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter, constant_of
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
 from catena.compiler.emit.sizes import bits
+from catena.compiler.graph.symbols import is_power_of_two, whole
 from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import LOADS
@@ -431,7 +430,7 @@ def _operands(body: BodyWriter, s, c: Copy, width: int) -> list[str]:
     ]
     by = body.nest.stmts[s.args[-1]] if s.op == "div" else None
     if by is not None and by.op == "const":
-        t, is_power = TYPES[by.type], math.frexp(by.attr)[0] == 0.5
+        t, is_power = TYPES[by.type], is_power_of_two(by.attr)
         if is_power and width > 1:
             out[-1] = constant(by.attr, t, width)
         elif not is_power and t.kind == "f" and body.e.sizes is not None and body.short is None:
@@ -445,7 +444,7 @@ def _untold(body: BodyWriter, a: int, width: int) -> str | None:
     t = TYPES[s.type]
     if s.op != "const" or t.kind not in "iu" or t.narrow or body.short is not None:
         return None
-    told = body.e.size(int(s.attr), t.register)
+    told = body.e.size(whole(s.attr), t.register)
     return None if isinstance(told, int) else body.e.splat(told, t.register, width)
 
 

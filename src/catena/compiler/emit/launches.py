@@ -8,6 +8,7 @@ from catena.compiler.emit import bounds, interrupts, parallel, staged, streams
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.emit.sizes import Sizes
+from catena.compiler.graph.symbols import is_recording
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.plan.pauses import Pause
@@ -85,7 +86,7 @@ def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, paus
 
 def _remembered(w, key: tuple, *of_nest) -> Kernel:
     """A nest's function; texts of programs written before are at hand, but not their checks of bounds."""
-    if w.sites is not None:
+    if w.sites is not None or is_recording():
         return _function(w, _text(w, *of_nest))
     if key not in _texts:
         if len(_texts) >= MOST_TEXTS:

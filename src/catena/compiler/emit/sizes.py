@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from catena.compiler.graph.symbols import recorded
+
 LEAST = 8  # numbers below are told
 LEAST_COUNT = 32  # floats likewise: a tenth is rather a constant of the user's
 MOST = 1 << 40  # beyond, a float is no count
@@ -50,6 +52,7 @@ def is_size(n: int) -> bool:
     return abs(n) >= LEAST
 
 
+@recorded
 def is_count(x: float) -> bool:
     """Whether a float is a whole number, or one over it: what means and their derivatives multiply and divide by."""
     if not math.isfinite(x) or not x:
@@ -58,6 +61,7 @@ def is_count(x: float) -> bool:
     return LEAST_COUNT <= whole < MOST and abs(whole - round(whole)) <= 1e-6 * whole
 
 
+@recorded
 def bits(x: float, register: str) -> int:
     """A float of a register's type as the integer that the table holds."""
     return int(np.float32(x).view(np.int32)) if register == "float" else int(np.float64(x).view(np.int64))

@@ -9,10 +9,10 @@ columns in a vector that is not full: products of different sizes share one func
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.types import Type, vector
 
 
@@ -43,7 +43,7 @@ PARAMETERS = ("ptr readonly %a, ptr readonly %b, ptr %c, i64 %k, i64 %step, i64 
               "i64 %lanes, i1 %adds, i64 %rows")  # fmt: skip
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def text(tile: Tile) -> str:
     """Parameters and body of a tile: rows lie `step` elements apart in A and `across` in C, the innermost term
     axis has `k` steps of `by_a` and `by_b` elements, so many `lanes` of the last vector are columns, and the sums are
@@ -86,7 +86,7 @@ class Panel(NamedTuple):
     last: int
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def packing(panel: Panel) -> str:
     """Parameters and body of a function that copies `k` rows of B, `by_b` elements apart, to rows of whole vectors, one
     after the other. It asks for lines some rows before it comes to them: from row to row, processors do not.

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from catena.compiler.graph.forms import COSTLY
+from catena.compiler.graph.symbols import array_of
 
 _ARITHMETIC: dict[str, Callable] = {
     "add": np.add,
@@ -174,4 +175,4 @@ def _done(b, op: str, scalars: list, shape: tuple):
     if function is None or dtype.kind == "f" and dtype.itemsize < 4:  # these are rounded after several operations
         return None
     with np.errstate(all="ignore"):
-        return b.full(shape, np.asarray(function(*scalars)))
+        return b.full(shape, array_of(function(*scalars)))

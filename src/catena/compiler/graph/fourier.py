@@ -12,11 +12,12 @@ Electroacoustics 18 (1970), for convolutions.
 from __future__ import annotations
 
 import math
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 
 from catena.compiler.graph.forms import Fourier
+from catena.compiler.graph.symbols import remembered
 from catena.core.errors import CompileError
 
 KINDS = ("fft", "ifft", "rfft", "irfft")
@@ -110,7 +111,7 @@ def _to_real(b, x, n: int):
 # ---- passes ------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def radices(n: int) -> tuple[int, ...] | None:
     """The radices of the passes of a transform of length `n`, those that cost least; None if there are none."""
     if n == 1:
@@ -143,7 +144,7 @@ def smooth_length(least: int) -> int:
     return min((n for n in lengths if n >= least), key=lambda n: (n * cost(radices(n) or ()), n))
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def smooth_lengths(least: int, step: int) -> list[int]:
     """The multiples of `step` from `least` to twice as much whose other factors are 2, 3, 5 and 7."""
     found = {step}
@@ -201,7 +202,7 @@ def root_of_unity(power: int, n: int) -> complex:
     return complex(roots_of_unity(np.asarray(power), n))
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def pass_roots(passes: tuple[int, ...], real: str) -> np.ndarray:
     """For each pass the cosines and sines that a radix without a text of its own needs, then the roots that the results
     are multiplied by: group by group, power by power.
@@ -222,7 +223,7 @@ def roots_of_pass(radix: int, m: int) -> int:
     return (0 if is_written_out(radix) else (radix // 2) ** 2) + (m * (radix - 1) if m > 1 else 0)
 
 
-@lru_cache(maxsize=16)
+@remembered(16)
 def twist_roots(a: int, b: int, width: int, real: str) -> np.ndarray:
     """The roots between the two parts of a transform of length a b: rows j of the powers j k of the root, their real
     parts and then their imaginary parts, in whole vectors of `width`. Large tables are *split*: j k = j (f + u), so the
@@ -244,7 +245,7 @@ def is_split(a: int, b: int) -> bool:
     return a * b > MOST_ROOTS
 
 
-@lru_cache(maxsize=16)
+@remembered(16)
 def chirps(n: int, m: int, real: str) -> tuple[np.ndarray, np.ndarray]:
     """The chirp exp(-pi i k k / n), and the transform of length m of its conjugate, which goes to both sides of 0."""
     k = np.arange(n)
@@ -255,7 +256,7 @@ def chirps(n: int, m: int, real: str) -> tuple[np.ndarray, np.ndarray]:
     return chirp, np.fft.fft(wave)
 
 
-@lru_cache(maxsize=16)
+@remembered(16)
 def chirp_factors(n: int, m: int, lanes: int, width: int, inverse: bool, real: str) -> tuple[np.ndarray, ...]:
     """What a row is multiplied by, then the transform of length m of that, and at last the convolution. The second ones
     are in rows of as many as there are `lanes`: as `twist_roots` of one part has them.
@@ -276,7 +277,7 @@ def _crosswise(w: np.ndarray) -> np.ndarray:
     return np.stack([np.stack([w.real, w.real], 1), np.stack([-w.imag, w.imag], 1)])
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def half_roots(h: int, padding: int, real: str) -> np.ndarray:
     """The first half of the powers of the root of order 2 h: real parts, then imaginary parts, each with some more."""
     roots = roots_of_unity(np.arange(h + padding), 2 * h, WIDER[real])

@@ -75,6 +75,7 @@ from catena.compiler.graph.forms import (
     While,
     Window,
 )
+from catena.compiler.graph.symbols import Scalar, array_of, wholes
 from catena.core.dtypes import KIND, float0, is_extended
 from catena.core.errors import ADDRESSABLE, CompileError, OutOfMemoryError, value_too_large
 from catena.core.jaxpr import Literal
@@ -209,7 +210,7 @@ class Builder:
 
     def value(self, form: str, shape, dtype, args=(), params: Any = NOTHING, key: Any = None) -> Value:
         """A pure value; the same `form`, arguments and parameters give the same object."""
-        shape, args = tuple(map(int, shape)), tuple(args)
+        shape, args = wholes(shape), tuple(args)
         identity = (form, shape, dtype, tuple([a.number for a in args]), params if key is None else key)
         known = self._known.get(identity)
         if known is None:
@@ -228,7 +229,7 @@ class Builder:
         self, form: str, args: Sequence[Value], outs: Sequence[tuple], params: Any = NOTHING, effect: bool = False
     ) -> list[Value]:
         """The results of a node that has several; `outs` lists their (shape, dtype)."""
-        outs = [(tuple(int(n) for n in shape), np.dtype(dtype)) for shape, dtype in outs]
+        outs = [(wholes(shape), np.dtype(dtype)) for shape, dtype in outs]
         node = self._append(form, (), np.dtype(np.int8), tuple(args), params)
         if effect:
             self.region.effects.append(node)
@@ -294,8 +295,8 @@ class Builder:
         return self.map("reduce_precision", x, y=(int(exponent_bits), int(mantissa_bits)))
 
     def constant(self, array, dtype=None) -> Value:
-        array = np.asarray(array) if dtype is None else np.asarray(array).astype(dtype)
-        key = (array.tobytes(),) if array.size <= 16 else (id(array),)
+        array = array_of(array, dtype)
+        key = (array.bits,) if type(array) is Scalar else (array.tobytes(),) if array.size <= 16 else (id(array),)
         return self.value("constant", array.shape, array.dtype, (), Constant(array), key)
 
     def full(self, shape, scalar) -> Value:
@@ -329,7 +330,7 @@ class Builder:
         return self.value("transpose", [x.shape[p] for p in perm], x.dtype, [x], Transpose(perm))
 
     def reshape(self, x: Value, new_shape) -> Value:
-        new_shape = tuple(int(n) for n in new_shape)
+        new_shape = wholes(new_shape)
         while x.form == "reshape" or x.form == "broadcast" and _adds_ones(x):
             x = x.args[0]
         return x if new_shape == x.shape else self.value("reshape", new_shape, x.dtype, [x])
@@ -348,7 +349,7 @@ class Builder:
         return self.value("reverse", x.shape, x.dtype, [x], Reverse(dims)) if dims else x
 
     def pad(self, x: Value, padding_value: Value, padding_config) -> Value:
-        config = tuple((int(lo), int(hi), int(mid)) for lo, hi, mid in padding_config)
+        config = tuple(map(wholes, padding_config))
         shape = [max(0, lo + hi + n + max(n - 1, 0) * mid) for (lo, hi, mid), n in zip(config, x.shape)]
         if all(c == (0, 0, 0) for c in config):
             return x
@@ -492,7 +493,7 @@ class Builder:
         return ordering.ranked(self, x, ranks)
 
     def top_k(self, x: Value, k: int, axis: int = -1, of: Value | None = None) -> list[Value]:
-        return ordering.top_k(self, x, int(k), int(axis) % x.ndim, x if of is None else of)
+        return ordering.top_k(self, x, k, int(axis) % x.ndim, x if of is None else of)
 
     def library(self, name: str, inputs: Sequence[Value], out_shapes_dtypes, **attrs) -> list[Value]:
         return library.library(self, name, inputs, out_shapes_dtypes, **attrs)
@@ -537,7 +538,7 @@ class Builder:
 
     def _literal(self, atom: Literal) -> Value:
         held, aval = getattr(atom.val, "_value", None), atom.aval
-        if type(held) is np.ndarray and held.dtype is aval.dtype and not aval.extended and held.dtype != float0:
+        if isinstance(held, np.ndarray) and held.dtype is aval.dtype and not aval.extended and held.dtype != float0:
             return self.constant(held)
         return self.constant(np.asarray(storage(atom.val), physical(aval)[1]))
 
@@ -577,7 +578,7 @@ class Builder:
     ) -> tuple[list, list]:
         """A loop whose iterations do `each` of the user's."""
         body = region_of(body_closed, self.checks.inside(self._source, each), "scan", consts, self.multiplied)
-        loop = fission.Scan(self, body, consts, init, xs, int(length))
+        loop = fission.Scan(self, body, consts, init, xs, length)
         loop.split()
         n = len(loop.init)
         outs = [(x.shape, x.dtype) for x in loop.init]
@@ -586,7 +587,7 @@ class Builder:
             "scan",
             [*loop.consts, *loop.init, *loop.xs],
             outs,
-            Scan(body, len(loop.consts), n, int(length), bool(reverse)),
+            Scan(body, len(loop.consts), n, length, bool(reverse)),
             effect=bool(body.effects),
         )
         return loop.results(results[:n], results[n:])
@@ -647,6 +648,8 @@ def convert_scalar(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
         array = array.real
     if dtype == np.bool_:
         return np.asarray(array != 0)
+    if type(array) is Scalar and dtype.kind in "iu" and array.dtype.kind not in "iub":
+        array = array.plain()
     if dtype.kind in "iu" and array.dtype.kind not in "iub":
         wide = float(array)
         info = np.iinfo(dtype)
@@ -654,7 +657,7 @@ def convert_scalar(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
             return np.zeros((), dtype)
         return np.asarray(info.max if wide >= info.max else info.min if wide <= info.min else int(wide)).astype(dtype)
     with np.errstate(all="ignore"):
-        return np.asarray(array.astype(dtype))
+        return array_of(array.astype(dtype))
 
 
 def _map_dtype(op: str, xs: Sequence[Value]) -> np.dtype:

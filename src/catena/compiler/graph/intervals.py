@@ -14,6 +14,7 @@ import numpy as np
 
 from catena.compiler.graph.forms import FORMS
 from catena.compiler.graph.graph import Region, Value
+from catena.compiler.graph.symbols import whole
 
 
 class Interval(NamedTuple):
@@ -202,7 +203,7 @@ def _div(x: Interval, y: Interval) -> Interval | None:
     """Rounded to zero."""
     if not 0 < y.low == y.high:
         return None
-    return Interval(*(int(math.copysign(abs(end) // y.low, end)) for end in x))
+    return Interval(*(abs(end) // y.low if end >= 0 else -(abs(end) // y.low) for end in x))
 
 
 def _shift_right(x: Interval, y: Interval) -> Interval | None:
@@ -255,7 +256,7 @@ _OPS: dict[str, Callable] = {
 
 def _constant(v: Value) -> Interval | None:
     array = v.params.array
-    return Interval(int(array.min()), int(array.max())) if 0 < array.size <= MOST_ELEMENTS else None
+    return Interval(whole(array.min()), whole(array.max())) if 0 < array.size <= MOST_ELEMENTS else None
 
 
 def _first(v: Value) -> Interval | None:
@@ -369,7 +370,7 @@ def _step(carry: Value, out: Value) -> int | None:
             x, y = y, x
         if y.form != "constant" or y.size != 1:
             return None
-        number = int(y.params.array.item())
+        number = whole(y.params.array.item())
         total, out = total + (number if out.params.op == "add" else -number), x
     return total
 

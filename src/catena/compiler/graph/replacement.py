@@ -25,6 +25,7 @@ from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import NOTHING, Constant, Input, Map, Output
 from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.intervals import MOST_ELEMENTS, Interval, bounds_of, interval, limits, of_operation, span
+from catena.compiler.graph.symbols import whole
 
 MOST_BYTES = 64  # of a part that is handed on: more are read again
 MOST_ITERATIONS = 4  # that a part is handed on
@@ -318,7 +319,7 @@ def _forms(live: list[Value]) -> dict[int, Affine]:
 def _form(v: Value, found: dict[int, Affine]) -> Affine | None:
     """A number as a sum, if it does not wrap around."""
     if v.form == "constant":
-        return affine.constant(int(v.params.array.item()))
+        return affine.constant(whole(v.params.array.item()))
     if v.form in ("reshape", "broadcast"):
         return found.get(v.args[0].number)
     if v.form != "map" or any(a.number not in found for a in v.args):

@@ -23,6 +23,7 @@ from catena.compiler.graph.forms import FORMS, Indices
 from catena.compiler.graph.graph import Value
 from catena.compiler.graph.intervals import Interval, interval_of, span
 from catena.compiler.graph.reshapes import groups
+from catena.compiler.graph.symbols import Symbol, as_float, whole
 from catena.compiler.graph.types import NAMES
 from catena.compiler.kernels import complex_math
 from catena.core.dtypes import KIND
@@ -132,7 +133,7 @@ class Body:
         if found is not None:
             return found
         if self.stmts[s].op == "const":
-            return affine.constant(int(self.stmts[s].attr))
+            return affine.constant(whole(self.stmts[s].attr))
         return affine.term(self.position(s, bounds))
 
     def bounds(self, a: Affine) -> tuple:
@@ -206,7 +207,7 @@ class Body:
         if KIND[array.dtype] == "c":
             part = "float32" if array.dtype == np.complex64 else "float64"
             return self.const(float(array.real), part), self.const(float(array.imag), part)
-        return self.const(array.item() if KIND[array.dtype] != "f" else float(array), NAMES[array.dtype])
+        return self.const(array.item() if KIND[array.dtype] != "f" else as_float(array.item()), NAMES[array.dtype])
 
     def unflatten(self, index: Flat, shape: tuple) -> tuple:
         """The row-major position `index` as one index per dimension; divisions by constants where it must."""
@@ -246,6 +247,8 @@ class Body:
 
 def _hashable(value):
     """Constants keyed so that 0.0 and -0.0, and each NaN, stay apart."""
+    if type(value) is Symbol and value == value and value != 0:
+        return value
     return value if not isinstance(value, float) else Number(value)
 
 
@@ -445,7 +448,7 @@ def clamped_start(body: Body, start: Value, index: tuple, room: int, mask: int =
     at = body.read(start, index, mask)
     name = body.stmts[at].type
     if body.stmts[at].op == "const":
-        return affine.constant(min(max(int(body.stmts[at].attr), 0), room))
+        return affine.constant(min(max(whole(body.stmts[at].attr), 0), room))
     low, high = interval_of(start)
     if 0 <= low and high <= room:
         return body.expression(at, (low, high))

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.loop import write_loop
 from catena.compiler.emit.program import ProgramWriter
+from catena.compiler.graph import symbols
 from catena.compiler.graph.checks import Checks
 from catena.compiler.graph.graph import Builder, Region, physical
 from catena.compiler.graph.simplify import simplify
 from catena.compiler.kernels import loops
 from catena.compiler.machine import Machine
-from catena.compiler.native import host, link, shared, workers
+from catena.compiler.native import host, lengths, link, shared, workers
 from catena.compiler.native.executable import Executable, Parts
 from catena.compiler.native.image import image
+from catena.compiler.native.recording import replaced
 from catena.compiler.native.report import describe
 from catena.compiler.plan.passes import plan
 from catena.compiler.plan.program import Program
@@ -27,7 +32,9 @@ from catena.core.stack import is_stack
 from catena.runtime.native import Code, Unit, units
 
 
-def compile_jaxpr(closed_jaxpr, *, name: str = "main", donated=(), checks: frozenset = frozenset()) -> Executable:
+def compile_jaxpr(
+    closed_jaxpr, *, name: str = "main", donated=(), checks: frozenset = frozenset(), made: list | None = None
+) -> Executable:
     """Compiles a closed jaxpr.
 
     Arguments: `closed_jaxpr`; `name`, for reports; `donated`, one flag for each argument: whether the caller
@@ -38,7 +45,37 @@ def compile_jaxpr(closed_jaxpr, *, name: str = "main", donated=(), checks: froze
     times = link.Times()
     region = lower(closed_jaxpr, checks)
     times.mark("lower")
-    return compile_region(region, times, name, *_terms(closed_jaxpr, donated))
+    return compile_region(region, times, name, *_terms(closed_jaxpr, donated), made=made)
+
+
+# What goes wrong where numbers record; what does so without them too is said when the program is compiled again.
+UNRECORDED = (
+    symbols.Unrecorded, CompileError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError,
+)  # fmt: skip
+
+
+def compile_recorded(
+    closed, numbers: list, name: str, donated: Sequence[bool]
+) -> tuple[Executable, Callable[[], Callable]] | None:
+    """Compiles a jaxpr with numbers that record what they decide (see `graph.symbols`).
+
+    Arguments: `closed`; `numbers`, as `native.lengths` reads them, those that record in a list each, which is the same
+      one for the same number; `name` and `donated`, as for `compile_jaxpr`.
+    Returns: the executable, and what makes the function that gives for other numbers what another program consists of
+      (`lengths.told`), or None. None where something cannot be written down.
+    """
+    made: list = []
+    with symbols.recording(x for x in numbers if type(x) is int) as record:
+        known: dict[int, object] = {}
+        for x in numbers:
+            if type(x) is list and id(x) not in known:
+                known[id(x)] = record.argument(np.asarray(lengths.scalar_of(*x[0])) if type(x[0]) is tuple else x[0])
+        given = [known[id(x)] if type(x) is list else x for x in numbers]
+        try:
+            executable = compile_jaxpr(replaced(closed, given), name=name, donated=donated, made=made)
+        except UNRECORDED:
+            return None
+    return executable, functools.partial(record.function, made)
 
 
 def text_of(closed_jaxpr, donated=(), machine: Machine | None = None, checks: frozenset = frozenset()) -> str:
@@ -100,9 +137,10 @@ def compile_region(
     returns_stacks: bool = False,
     donated: Sequence[int] = (),
     clocks: list[Clock] | None = None,
+    made: list | None = None,
 ) -> Executable:
     """Compiles a graph; `donated` lists the inputs whose memory results may take. Where a list of `clocks` is given,
-    the program measures its steps, and its clock joins the list.
+    the program measures its steps, and its clock joins the list; a list `made` gets all that other lengths change.
     """
     times = times or link.Times()
     dump = context.dump_ir_to
@@ -123,6 +161,11 @@ def compile_region(
         optimised = link.compile_text(text(), times, level)[1]
         stages |= {"nests": _shown_nests(program), "ll": text(), "opt.ll": str(optimised)}
         _dump(Path(dump), name, {"graph": str(region), **stages, "s": link.assembly(text(), level)})
+    can_fail = bool(region.sites or module.interruptible or module.sites or program.arena_bytes > STACK_ARENA)
+    if made is not None:
+        made += lengths.told(module.numbers, program.arena_bytes, program.flops, program.bytes, region.outputs)
+        symbols.close()
+    module.numbers = list(map(int, module.numbers))  # some are of this record, or of one before that a cache has kept
     codes = _kernels(division, level, times)
     of_entry = link.entry_level(division.entry.text, level)
     code_name = link.object_name(division.entry.text, of_entry)
@@ -133,13 +176,13 @@ def compile_region(
         numbers=module.numbers,
         constants=module.constants,
         externals=module.externals,
-        out_specs=[(v.shape, v.dtype) for v in region.outputs],
+        out_specs=[(tuple(map(int, v.shape)), v.dtype) for v in region.outputs],
         reused=program.reused,
-        arena_bytes=program.arena_bytes,
+        arena_bytes=int(program.arena_bytes),
         functions=len(module.functions),
-        flops=program.flops,
-        bytes=program.bytes,
-        can_fail=bool(region.sites or module.interruptible or module.sites or program.arena_bytes > STACK_ARENA),
+        flops=int(program.flops),
+        bytes=int(program.bytes),
+        can_fail=can_fail,
         uses_stacks="stacks" in writer.uses,
         returns_stacks=returns_stacks,
         sites=module.sites,

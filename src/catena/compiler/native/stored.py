@@ -139,6 +139,11 @@ def keep(name: str | None, executable: Executable, note: dict, consts: Sequence 
     cache.save(name, b"\n".join([head, b"".join(tables)]))
 
 
+def is_free(parts: Parts) -> bool:
+    """Whether a program calls nothing that is its own, such as a function of the user."""
+    return all(_external_name(x) is not None for x in parts.externals)
+
+
 def _no_text() -> str:
     return "; a kernel of the package, found on disk\n"
 

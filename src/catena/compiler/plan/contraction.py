@@ -12,6 +12,7 @@ import functools
 import math
 from typing import NamedTuple
 
+from catena.compiler.graph.symbols import decided
 from catena.compiler.graph.types import Type
 from catena.compiler.machine import Machine
 
@@ -112,14 +113,12 @@ class Plan(NamedTuple):
     @property
     def is_ragged(self) -> bool:
         """Whether rows that are left are done by a tile of full height, one for any number of them: it costs little."""
-        vectors = -(-self.columns // self.width)
-        full = _cycles(self.rows, vectors)
-        return bool(self.left) and full - _cycles(self.left, vectors) <= RAGGED * self.down * full
+        return bool(self.left) and _costs_little(self.left, self.rows, -(-self.columns // self.width), self.down)
 
     @property
     def units(self) -> int:
         """What tasks are made of: strips of rows, or the tiles of the only one."""
-        return math.prod(x.extent for x in self.strips) if self.strips else self.down + bool(self.left)
+        return math.prod(x.extent for x in self.strips) if self.strips else -(-self.row.extent // self.rows)
 
 
 class Tasks(NamedTuple):
@@ -154,7 +153,7 @@ def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: in
     width, limits = machine.vector_bytes // contraction.type.bytes, machine.products
     contraction = contraction._replace(rows=_tiled_last(contraction, width, machine))
     extent = contraction.rows[-1].extent if contraction.rows else 1
-    rows, columns, _ = _tile(extent, contraction.columns, width, machine)
+    rows, columns = _tile(extent, contraction.columns, width, machine)
     in_tiles = may_move and _is_read_across(contraction, machine)
     if in_tiles:
         length = math.prod(x.extent for x in contraction.terms)
@@ -211,37 +210,60 @@ def _counting(axes, operand: str, step: int = 1) -> tuple[Axis, ...]:
 
 
 def _tiled_last(contraction: Contraction, width: int, machine: Machine) -> tuple[Axis, ...]:
-    """The row axes, that whose steps are cut into tiles moved to the end: the quickest one, and of those that
-    take about the same time that with the smallest step.
-    """
-    tiles = [_tile(x.extent, contraction.columns, width, machine) for x in contraction.rows]
-    times = [t / x.extent * _far(contraction, x, rows, machine) for x, (rows, _, t) in zip(contraction.rows, tiles)]
-    good = [x for x, t in zip(contraction.rows, times) if t <= 1.1 * min(times)]
-    last = min(good, key=lambda x: abs(x.a), default=None)
-    return (*(x for x in contraction.rows if x is not last), *([last] if good else []))
+    """The row axes, that whose steps are cut into tiles moved to the end."""
+    rows, terms = (tuple([(x.extent, x.a) for x in axes]) for axes in (contraction.rows, contraction.terms))
+    if len(rows) < 2:
+        return contraction.rows
+    k = _last(rows, terms, contraction.columns, contraction.type.bytes, width, machine)
+    return (*contraction.rows[:k], *contraction.rows[k + 1 :], contraction.rows[k])
 
 
-def _far(contraction: Contraction, row: Axis, rows: int, machine: Machine) -> float:
-    """How much longer tiles take that find hardly two numbers of A in a line, and more lines than the nearest cache
-    holds, where those along another axis would find several in each.
+Steps = tuple[tuple[int, int], ...]  # extents of axes, and how far apart their elements of A lie
+
+
+@decided
+def _last(rows: Steps, terms: Steps, columns: int, size: int, width: int, machine: Machine) -> int:
+    """Of row axes the quickest one, and of those that are about as quick, that of the smallest step."""
+    times = []
+    for extent, step in rows:
+        m, _, time = _best_tile(extent, columns, width, machine)
+        times.append(time / extent * _far(rows, terms, step, min(m, extent), size, machine))
+    good = [k for k, t in enumerate(times) if t <= 1.1 * min(times)]
+    return min(good, key=lambda k: abs(rows[k][1]))
+
+
+def _far(rows: Steps, terms: Steps, step: int, count: int, size: int, machine: Machine) -> float:
+    """How much longer tiles of so many rows, a step apart, take that find hardly two numbers of A in a line, and more
+    lines than the nearest cache holds, where those along another axis would find several in each.
     """
-    size, line = contraction.type.bytes, machine.memory.line
-    if not contraction.terms or 2 * min(abs(x.a) * size for x in (row, contraction.terms[-1])) < line:
+    line = machine.memory.line
+    if not terms or 2 * min(abs(step) * size, abs(terms[-1][1]) * size) < line:
         return 1.0
-    shared = any(0 < abs(x.a) * size < line for x in contraction.rows)
-    lines = rows * math.prod(x.extent for x in contraction.terms)
+    shared = any(0 < abs(a) * size < line for _, a in rows)
+    lines = count * math.prod(extent for extent, _ in terms)
     return FAR if shared and lines * line > machine.memory.first_cache else 1.0
 
 
+def _tile(rows: int, columns: int, width: int, machine: Machine) -> tuple[int, int]:
+    """The rows and columns of a tile by which all rows and columns take least time."""
+    m, n = _shape_of_tile(rows, columns, width, machine)
+    return min(m, rows), min(n, columns)
+
+
+@decided
+def _shape_of_tile(rows: int, columns: int, width: int, machine: Machine) -> tuple[int, int]:
+    return _best_tile(rows, columns, width, machine)[:2]
+
+
 @functools.lru_cache(maxsize=1024)
-def _tile(rows: int, columns: int, width: int, machine: Machine) -> tuple[int, int, float]:
-    """The rows and columns of a tile by which all rows and columns take least time, and that time."""
+def _best_tile(rows: int, columns: int, width: int, machine: Machine) -> tuple[int, int, float]:
+    """The rows and columns of the quickest tile, which may be more than there are, and its time."""
     best, least, limits = (1, width), math.inf, machine.products
     for vectors, m in _tiles(machine):
         time = _time(rows, columns, m, vectors, width, limits.ragged)
         if time < (1 - SOONER) * least:
             best, least = (m, vectors * width), time
-    return min(best[0], rows), min(best[1], columns), least
+    return *best, least
 
 
 @functools.cache
@@ -258,6 +280,13 @@ def _tiles(machine: Machine) -> list[tuple[int, int]]:
 
 def _cycles(m: int, vectors: int) -> float:
     return max(m * vectors / 2, 4.0) + 0.1 * (m + vectors) + 0.2 if m and vectors else 0.0
+
+
+@decided
+def _costs_little(left: int, rows: int, vectors: int, down: int) -> bool:
+    """Whether a whole tile where so many rows are left costs little beside so many whole ones."""
+    full = _cycles(rows, vectors)
+    return full - _cycles(left, vectors) <= RAGGED * down * full
 
 
 def _time(rows: int, columns: int, m: int, vectors: int, width: int, ragged: float) -> float:
@@ -292,7 +321,12 @@ def _blocked(contraction: Contraction, columns: int, longest: int, machine: Mach
 
 def _divisor(n: int, most: int) -> int:
     """The greatest divisor of `n` that is at most `most`; 1 at least."""
-    return max(d for d in range(1, max(min(n, most), 1) + 1) if n % d == 0)
+    return n if n <= most else _divisor_below(n, most)
+
+
+@decided
+def _divisor_below(n: int, most: int) -> int:
+    return max(d for d in range(1, max(most, 1) + 1) if n % d == 0)
 
 
 def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
@@ -306,9 +340,8 @@ def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
     wanted = min(most, p.contraction.products // limits.task) if _is_shared(p, machine, in_loop) else 1
     wanted = max(1, -(-wanted // members))
     rows, columns = math.prod(x.extent for x in p.contraction.rows), p.contraction.columns
-    ways = [(min(p.units, -(-wanted // c)), c) for c in range(1, 1 if by_rows else min(p.panels, wanted) + 1)]
-    enough = [way for way in ways if math.prod(way) >= min(wanted, p.units * p.panels)] or ways[-1:]
-    down, across = min(enough, key=lambda way: way[0] * columns + way[1] * rows, default=(min(p.units, wanted), 1))
+    across = 1 if by_rows else _across(wanted, p.units, p.panels, rows, columns)
+    down = min(p.units, -(-wanted // across))
     units, panels = -(-p.units // down), max(1, -(-p.panels // across))
     if p.packs:
         units = -(-p.units // -(-p.units * p.rows // limits.task_rows))
@@ -319,6 +352,14 @@ def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
         units = max(min(units, limits.task_rows // p.rows), min(p.units, -(-least // p.rows)), 1)
     down, across = -(-p.units // units), max(1, -(-p.panels // panels))
     return Tasks(members * down * across, down, units, across, panels)
+
+
+@decided
+def _across(wanted: int, units: int, panels: int, rows: int, columns: int) -> int:
+    """In how many blocks of columns tasks are cut, of which about so many are `wanted`."""
+    ways = [(min(units, -(-wanted // c)), c) for c in range(1, min(panels, wanted) + 1)]
+    enough = [way for way in ways if math.prod(way) >= min(wanted, units * panels)] or ways[-1:]
+    return min(enough, key=lambda way: way[0] * columns + way[1] * rows, default=(0, 1))[1]
 
 
 def _tasks_of_row(p: Plan, machine: Machine) -> int:

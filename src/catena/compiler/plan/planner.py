@@ -301,6 +301,7 @@ class Planner:
         return buffer
 
     def _constant(self, array: np.ndarray) -> Buffer:
+        array = np.asarray(array)  # what is in memory is the same at any length
         known = self._constants.get(id(array))
         if known is None:
             known = self._constants[id(array)] = Buffer(CONSTANT, array.nbytes, len(self._constants), array=array)

@@ -1,0 +1,215 @@
+"""Programs at other lengths: found by what their jaxprs have in common, their tables filled anew.
+
+Jaxprs are of one *family* where they differ in numbers alone: extents, and literals that hang on them. Of a family the
+second program is planned with numbers that record what they decide (`graph.symbols`). A third one for which everything
+is decided the same way consists of the same code; of its own are numbers in its table, which the record computes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from catena.compiler.native import host, stored
+from catena.compiler.native.executable import Executable, Parts
+from catena.compiler.native.fingerprint import Unnamed, Writer
+from catena.core.aval import ShapedArray
+from catena.core.config import TRACED
+from catena.core.context import context
+from catena.core.jaxpr import ClosedJaxpr, Literal
+from catena.runtime.native import loaded, resolved
+
+MOST_FAMILIES = 512
+MOST_PLANS = 32  # of a family
+FIRST_TRIES, FEW_NUMBERS = (
+    6,
+    4000,
+)  # before one is of use; and the numbers of a program that is planned so twice at once
+
+
+# ---- what jaxprs have in common ------------------------------------------------------------------------------
+
+
+class Reader(Writer):
+    """Writes a jaxpr without its numbers, which are listed instead, in the order in which `recording` replaces them."""
+
+    def __init__(self):
+        super().__init__()
+        self.found: list = []
+
+    def atom(self, v, names: dict) -> str:
+        if type(v) is not Literal:
+            return names[v]
+        held = getattr(v.val, "_value", v.val)
+        if not is_number(held):
+            return self.array(held) + self.value(v.aval)
+        dtype = held.dtype.str
+        self.found.append((held.tobytes(), dtype))
+        return f"literal {dtype} {self.value(v.aval)}"
+
+    def value(self, x) -> str:
+        kind = type(x)
+        if kind is int:
+            self.found.append(x)
+            return "#"
+        if kind is ShapedArray:
+            if not x.plain:
+                raise Unnamed
+            if x.extended:  # told with its shape
+                return f"{super().value(x.dtype)}{x.shape}{x.weak_type}"
+            self.found += x.shape
+            return _without_shape(x.dtype, x.ndim, x.weak_type)
+        if kind is tuple:
+            return f"tuple({','.join([self.value(y) for y in x])})"
+        return super().value(x)
+
+
+@functools.lru_cache(maxsize=256)
+def _without_shape(dtype, ndim: int, weak_type: bool) -> str:
+    return f"{dtype.name}/{ndim}{weak_type}"
+
+
+def read(closed: ClosedJaxpr) -> tuple[str, list] | None:
+    """The text of a jaxpr without its numbers, and these; None where another one could not be known by them."""
+    if closed.jaxpr.effects:
+        return None
+    reader = Reader()
+    try:
+        reader.number(closed)
+        return "\n".join(reader.text(each) for each in reader.jaxprs), reader.found
+    except Unnamed:
+        return None
+
+
+def is_number(held) -> bool:
+    """Whether the value of a literal is one that may hang on an extent."""
+    return type(held) is np.ndarray and not held.shape and held.dtype.kind in "fiu"
+
+
+# ---- families ------------------------------------------------------------------------------------------------
+
+
+class Plan:
+    """How programs at other lengths are had from one, as far as they consist of the same code."""
+
+    def __init__(self, parts: Parts, alike: list, function: Callable[[], Callable]):
+        self.parts = replace(parts, code=b"", found=[f.name for f in parts.imports], linked=parts.functions)
+        self.alike = alike  # for each number of the jaxpr its value, or which argument of the function it is
+        self._make: Callable[[], Callable] | None = function
+        self._function: Callable | None = None
+
+    def arguments(self, numbers: list) -> list | None:
+        """Those of the function; None where a number that did not change does, or two that were equal are not."""
+        found: dict[int, object] = {}
+        for i, x in zip(self.alike, numbers, strict=True):
+            if type(i) is Argument:
+                if found.setdefault(i.number, x) != x:
+                    return None
+            elif i != x:
+                return None
+        return [scalar_of(*x) if type(x) is tuple else x for x in found.values()]
+
+    def made(self, numbers: list) -> list[int] | None:
+        """What `told` lists, for these numbers of the jaxpr; None where something was decided by others."""
+        if self._function is None and self._make is not None:
+            self._function, self._make = self._make(), None
+        given = self.arguments(numbers)
+        try:
+            return None if given is None or self._function is None else self._function(*given)
+        except ArithmeticError:  # a quotient that was one is none: what led there was decided by others
+            return None
+
+    def program(self, numbers: list, text: Callable[[], str]) -> Executable | None:
+        """The program for these numbers of the jaxpr, if it is of this code, and that is in the process."""
+        made, linked = self.made(numbers), resolved(self.parts.imports)
+        code = loaded(self.parts.code_name)
+        if made is None or linked is None or code is None:
+            return None
+        count = len(self.parts.numbers)
+        arena_bytes, flops, moved, *extents = made[count:]
+        each = iter(extents)
+        specs = [(tuple([next(each) for _ in shape]), dtype) for shape, dtype in self.parts.out_specs]
+        parts = replace(
+            self.parts, code=code.object_code, numbers=made[:count], out_specs=specs,
+            arena_bytes=arena_bytes, flops=flops, bytes=moved,
+        )  # fmt: skip
+        return Executable(parts, text, {}, linked)
+
+
+@dataclass(frozen=True)
+class Argument:
+    number: int
+
+
+@dataclass
+class Family:
+    """Jaxprs of one text."""
+
+    first: list  # the numbers of the one that was met first
+    plans: list[Plan] = field(default_factory=list)
+    tries: int = 0  # programs that were planned with numbers that record,
+    found: int = 0  # and those that were had from them
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether to plan once more so, which takes half as long again, of large programs as long again."""
+        first = min(FIRST_TRIES, 1 + FEW_NUMBERS // len(self.first)) if self.first else 0
+        return self.tries < first + self.found and len(self.plans) < MOST_PLANS
+
+    def recorded(self, numbers: list) -> list:
+        """What `compile.compile_recorded` is given: those that differ from the first program's in lists, those of them
+        that were equal, and are, in one.
+        """
+        changed: dict[tuple, list] = {}
+        pairs = zip(self.first, numbers, strict=True)
+        return [changed.setdefault((old, new), [new]) if old != new else new for old, new in pairs]
+
+    def add(self, executable: Executable, given: list, function: Callable[[], Callable]) -> None:
+        """Keeps what was recorded, unless the program calls what is its own."""
+        parts = executable.parts
+        if not parts.is_bound and not parts.sites and stored.is_free(parts):
+            places: dict[int, Argument] = {}
+            for x in given:
+                if type(x) is list:
+                    places.setdefault(id(x), Argument(len(places)))
+            self.plans.append(Plan(parts, [places.get(id(x), x) for x in given], function))
+
+    def find(self, numbers: list, text: Callable[[], str]) -> Executable | None:
+        """The program for these numbers of the jaxpr, if one of the plans says it."""
+        for k, plan in enumerate(self.plans):
+            executable = plan.program(numbers, text)
+            if executable is not None:
+                self.found += 1
+                self.plans.insert(0, self.plans.pop(k))
+                return executable
+        return None
+
+
+_families: dict[tuple, Family] = {}
+
+
+def told(numbers: Sequence[int], arena_bytes: int, flops: int, moved: int, outputs: Sequence) -> list:
+    """All by which programs of one plan differ."""
+    return [*numbers, arena_bytes, flops, moved, *(n for v in outputs for n in v.shape)]
+
+
+def family_of(text: str, donated: tuple[bool, ...], numbers: list) -> Family | None:
+    """The family of a jaxpr, under the flags in force; None where programs tell more than their code."""
+    if context.dump_ir_to or context.check_bounds:
+        return None
+    flags = [repr(getattr(context, flag.attribute)) for flag in TRACED]
+    key = (text, tuple(donated), *flags, host.this_machine())
+    found = _families.get(key)
+    if found is None:
+        if len(_families) >= MOST_FAMILIES:
+            _families.clear()
+        found = _families[key] = Family(numbers)
+    return found
+
+
+def scalar_of(content: bytes, dtype: str) -> np.generic:
+    """The number of a literal, as it was read."""
+    return np.frombuffer(content, dtype)[0]

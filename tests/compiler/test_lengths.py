@@ -1,0 +1,166 @@
+"""Programs that are had from one at another length are those that would be compiled: the same code, the same table."""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.native import compile as compiler
+from catena.compiler.native import lengths, programs
+from catena.core.context import context
+from length_programs import PROGRAMS, values
+from shares import crossed
+
+pytestmark = pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+LIKE_COMPILED = ("numbers", "code_name", "imports", "out_specs", "arena_bytes", "flops", "bytes", "reused", "can_fail")
+
+
+@pytest.fixture
+def family(monkeypatch):
+    """The families, none at first, and no disk."""
+    monkeypatch.setenv("CATENA_CACHE", "0")
+    found = {}
+    monkeypatch.setattr(lengths, "_families", found)
+    return lambda: next(reversed(found.values()))
+
+
+def closed(f, shapes) -> jax.core.ClosedJaxpr:
+    n = max(map(max, shapes))
+    return jax.make_jaxpr(f)(*[values(n, *shape) for shape in shapes])
+
+
+def check(f, shapes):
+    """The program of a function for these shapes, which has what it has when it is compiled by itself."""
+    made = closed(f, shapes)
+    executable, alone = programs.program(made), compiler.compile_jaxpr(made).parts
+    parts = executable.parts
+    assert [getattr(parts, name) for name in LIKE_COMPILED] == [getattr(alone, name) for name in LIKE_COMPILED], shapes
+    assert all(type(n) is int for n in (*parts.numbers, *alone.numbers))
+    return executable
+
+
+@pytest.mark.parametrize("case", PROGRAMS)
+def test_programs_at_other_lengths_are_those_that_are_compiled(case, family):
+    f, shapes = PROGRAMS[case]
+    draw = random.Random(case)
+    near = [700 + draw.randrange(60) for _ in range(6)]
+    far = [draw.choice([draw.randrange(3, 70), draw.randrange(3, 900), 2 ** draw.randrange(3, 10)]) for _ in range(18)]
+    kept = [check(f, shapes(n)) for (n,) in crossed(3, near + far)]
+    assert len(kept) >= 8
+
+
+ALIKE = [
+    "elementwise",
+    "all folded",
+    "rows folded",
+    "columns folded",
+    "rows made even",
+    "a training step",
+    "a chain",
+    "a loop",
+    "running sums",
+]
+
+
+@pytest.mark.parametrize("case", ALIKE)
+def test_some_lengths_are_not_planned(case, family):
+    """Most are, where nothing is decided by a threshold between them; which ones hangs on the processor."""
+    f, shapes = PROGRAMS[case]
+    kept = [programs.program(closed(f, shapes(n))) for n in (300, 313)]
+    assert (family().tries, len(family().plans), family().found) == (1, 1, 0)
+    kept += [check(f, shapes(n)) for n in range(326, 430, 13)]
+    assert family().found >= 2
+
+
+def test_results_of_every_length_are_numpys(family):
+    f = jax.jit(lambda x: (jnp.mean(x, 0), x[-1] * x.shape[0], jnp.flip(x).reshape(-1)[: x.size // 2]))
+    for n in (100, 137, 150, 164, 151, 8):
+        x = values(n, n, 3)
+        mean, last, half = map(np.asarray, f(x))
+        np.testing.assert_allclose(mean, x.mean(0), rtol=1e-5, atol=1e-6)
+        assert (last == x[-1] * np.float32(n)).all() and (half == x[::-1, ::-1].reshape(-1)[: x.size // 2]).all()
+    assert family().found
+
+
+def test_equal_extents_that_differ_are_other_programs(family):
+    """What was one number in the first two programs may be two in the third."""
+    f = lambda x, y: jnp.sum(x, 0) + jnp.sum(y, 0)
+    pairs = [(300, 300), (437, 437), (501, 502), (502, 501), (501, 501)]
+    kept = [check(f, [(n, 3), (m, 3)]) for n, m in pairs]
+    assert len(kept) == len(pairs) and family().found
+
+
+def test_types_flags_donation_and_code_are_of_the_family(family):
+    f = lambda x: jnp.sin(x) + x.shape[0]
+    kept = [programs.program(closed(f, [(n,)])) for n in (300, 437)]
+    before = family()
+    assert len(before.plans) == 1 and kept
+    for other in (lambda x: jnp.cos(x) + x.shape[0], lambda x: jnp.sin(x) - x.shape[0]):
+        programs.program(closed(other, [(501,)]))
+        assert family() is not before
+    made = jax.make_jaxpr(f)
+    for x in (np.ones(501, np.float16), np.ones(501, np.int32)):
+        programs.program(made(x))
+        assert family() is not before
+    programs.program(closed(f, [(501,)]), donated=(True,))
+    assert family() is not before and before.found == 0
+    with jax.enable_x64(True):
+        programs.program(made(np.ones(501)))
+    assert family() is not before and before.found == 0
+
+
+def test_constants_of_the_user_s_are_no_lengths(family):
+    """A factor that changes is read by the code that tells it not, or planned again: results are right."""
+    for factor in (0.5, 3.0, 33.0, 34.0, 35.0, 0.0, -0.0, float("inf"), 1 / 64, 1 / 65):
+        result = jax.jit(lambda x: x * factor)(np.ones(100, np.float32))  # noqa: B023
+        assert np.asarray(result).tobytes() == np.full(100, factor, np.float32).tobytes()
+
+
+def test_programs_of_no_use_are_not_recorded_for_ever(family):
+    f = lambda x: jnp.linalg.norm(x[:, : x.shape[0] % 7])
+    kept = [programs.program(closed(f, [(n, 9)])) for n in range(20, 60, 3)]
+    assert kept and family().tries <= lengths.FIRST_TRIES + family().found
+
+
+def test_callbacks_are_called_by_their_own_programs(family):
+    for n in (10, 20, 30, 40):
+        shape = jax.ShapeDtypeStruct((n,), np.float32)
+        f = jax.jit(lambda x: jax.pure_callback(lambda y: y + n, shape, x * 2))  # noqa: B023
+        assert (np.asarray(f(np.ones(n, np.float32))) == 2 + n).all()
+
+
+def test_code_that_is_gone_is_compiled_again(family):
+    f = lambda x: jnp.tanh(x) * 3.25 - x.shape[0]
+    for n in (300, 437, 501, 502):
+        check(f, [(n,)])  # nobody holds these programs
+    assert family().found == 0
+
+
+def test_threads_find_and_plan_at_once(family):
+    """Each thread records for itself; what one has planned, others find."""
+    f = jax.jit(lambda x: jnp.exp2(x) * 3 + jnp.sum(x, axis=1, keepdims=True))
+
+    def rounds(seed):
+        for k in range(8):
+            x = np.full((300 + 7 * seed + k, 64), 0.25, np.float32)
+            np.testing.assert_allclose(np.asarray(f(x)), 2**0.25 * 3 + 16, rtol=1e-6)
+        return seed
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sorted(threads.map(rounds, range(4))) == [0, 1, 2, 3]
+    assert family().found
+
+
+def test_what_caches_keep_of_a_record_is_plain_afterwards(family, monkeypatch, tmp_path):
+    """Rules that write jaxprs keep them by their sizes; programs with these are kept on disk as all others."""
+    monkeypatch.setenv("CATENA_CACHE", "1")
+    monkeypatch.setenv("CATENA_CACHE_DIR", str(tmp_path))
+    f, shapes = PROGRAMS["a matrix factorised"]
+    for n in (100, 240, 580):
+        made = closed(f, shapes(n))
+        kept = [programs.program(made), compiler.compile_jaxpr(made)]
+        programs.stored.keep("0" * 64, kept[1], {})
+        assert all(type(n) is int for one in kept for n in one.parts.numbers)

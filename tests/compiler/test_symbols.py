@@ -1,0 +1,152 @@
+"""Numbers that record: where what was written down holds, the function gives what the code itself would."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from catena.compiler.graph import symbols
+from catena.compiler.graph.symbols import Symbol
+
+VALUES = [0, 1, 3, 8, 17, 64, 100, 1000]
+
+
+def blocks(n, m):
+    each = min(-(-n // 4), max(m, 3))
+    return [n * m + 7, each, n % 5 if n > m else m // 2, (n - 1).bit_length() << 3, math.ceil(n / 3)]
+
+
+def by_cases(n, m):
+    if n % 8 and not n > 50:
+        return [abs(m - n)]
+    return [n & 12, divmod(m, 7)[1], 100 - n, 2 * (n == m)]
+
+
+def in_tables(n, m):
+    found = {n: 1, m: 2}
+    return [found[n], len(found), {7: 3}.get(m, 0)]
+
+
+def in_c(n, m):
+    return [sum(range(n)), int(np.zeros((m, 2)).size), len("x" * n), int(np.int32(m)), [4, 5, 6][n % 3]]
+
+
+def as_text(n, m):
+    return [len(f"{n} of {m}"), len(str(n)), int(f"{m}") + 1]
+
+
+def of_floats(n, m):
+    share = n / (m + 1)
+    return [math.floor(share * 3.0), int(share > 2.5), round(share), int(math.log2(n + 1) * 2)]
+
+
+def of_products(n, m):
+    return [math.prod((n, 2, m)), sum([n, m, 1]), int(np.prod([n, m])), max([n, m, 9])]
+
+
+CODE = [blocks, by_cases, in_tables, in_c, as_text, of_floats, of_products]
+
+
+@pytest.mark.parametrize("code", CODE)
+@pytest.mark.parametrize("first", [(3, 64), (100, 8), (17, 17)])
+def test_a_record_gives_what_the_code_does_or_nothing(code, first):
+    with symbols.recording() as record:
+        made = code(*map(record.argument, first))
+    assert [int(x) for x in made] == code(*first)
+    function = record.function(made)
+    assert function(*first) == code(*first)
+    for pair in itertools.product(VALUES, VALUES):
+        assert function(*pair) in (None, code(*pair)), pair
+
+
+def test_lengths_where_all_is_decided_alike_are_told():
+    with symbols.recording() as record:
+        n = record.argument(100)
+        made = [n * 4, -(-n // 16) if n > 64 else 0]
+    function = record.function(made)
+    assert function(1000) == [4000, 63]
+    assert function(64) is None
+
+
+def test_no_code_in_c_sees_a_value_that_is_not_written_down():
+    looks = [range, np.zeros, lambda n: [1] * n, "%d".__mod__, math.sqrt, float, np.asarray([1.0] * 200).take]
+    looks += [
+        lambda n: np.asarray(n).astype(int),
+        lambda n: np.array([n], np.int64),
+        lambda n: bytes(n),
+        list(range(200)).pop,
+    ]
+    for look in looks:
+        with symbols.recording() as record:
+            look(record.argument(100))
+        function = record.function([1])
+        assert (function(100), function(101)) == ([1], None), look
+
+
+def test_numbers_that_are_not_pythons_are_not_recorded():
+    with symbols.recording() as record:
+        n = record.argument(100)
+        for other in (np.float32(2), np.arange(3), 1 + 2j):
+            with pytest.raises((symbols.Unrecorded, TypeError)):
+                n * other
+            with pytest.raises((symbols.Unrecorded, TypeError)):
+                assert n < other
+        with pytest.raises(symbols.Unrecorded):
+            assert n == np.float32(100)
+
+
+def test_isinstance_holds_and_a_closed_record_has_plain_numbers():
+    with symbols.recording() as record:
+        n = record.argument(100)
+        assert isinstance(n, int) and type(n) is Symbol and isinstance(n / 3, float)
+    lines = list(record.lines)
+    assert type(n + 1) is int and n == 100 and {n: 1} == {100: 1} and int(n) == 100 and record.lines == lines
+
+
+def test_keys_that_differed_must_differ_again():
+    with symbols.recording([40]) as record:
+        n, m = record.argument(100), record.argument(200)
+        made = [len({n, m, 40, 5})]
+    function = record.function(made)
+    assert function(300, 200) == [4]
+    assert function(200, 200) is function(40, 200) is function(100, 5) is None
+
+
+def test_what_functions_decide_is_written_down_as_their_result():
+    @symbols.decided
+    def class_of(n, sizes, names):
+        return names[sum(s < n for s in sizes)]
+
+    names = ["short", "middle", "long"]
+    with symbols.recording() as record:
+        n, m = record.argument(100), record.argument(50)
+        assert class_of(n, (m, 150), names) == "middle"
+    function = record.function([n])
+    assert function(120, 60) == [120]
+    assert function(50, 60) is function(200, 60) is None
+    assert class_of(20, (30, 40), names) == "short"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_constants_are_computed_as_numpy_does(dtype):
+    def code(x):
+        with np.errstate(all="ignore"):
+            y = symbols.array_of(np.multiply(np.add(x, x), np.asarray(3, dtype)))
+            return [y.item() if y > 10 else -1.0, y.astype("float64").item()]
+
+    with symbols.recording() as record:
+        made = code(record.argument(np.asarray(7, dtype)))
+        assert [float(x) for x in made] == code(np.asarray(7, dtype))
+    names = {x.name for x in made if type(x) is Symbol}
+    assert len(names) == 2
+    told = record.function([round(x) for x in made])
+    for n in (2, 5, 6, 1000):
+        assert told(np.dtype(dtype).type(n)) in (None, [round(x) for x in code(np.asarray(n, dtype))])
+
+
+def test_zeros_of_both_signs_are_two_numbers():
+    with symbols.recording() as record:
+        float(record.argument(0.0))
+    function = record.function([1])
+    assert (function(0.0), function(-0.0)) == ([1], None)
