@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import platform
-import sys
 
 ARCH_PRCTL = 158  # the number of the system call on x86-64
 ARCH_REQ_XCOMP_PERM = 0x1023
@@ -20,7 +19,7 @@ XFEATURE_XTILEDATA = 18
 @functools.cache
 def to_use_tiles() -> bool:
     """Whether this process may use them; asks the first time."""
-    if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return False
     numbers = (ctypes.c_long(n) for n in (ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA))
     return ctypes.CDLL(None).syscall(*numbers) == 0
