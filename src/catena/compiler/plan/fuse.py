@@ -469,7 +469,7 @@ def _is_gather(v: Value) -> bool:
 
 
 def _shares_places(v: Value) -> bool:
-    """Whether small elements, which no instruction gathers, are read at places that many rows share, as in `x[:, i]`."""
+    """Whether small elements, which no instruction gathers, are read at places that many rows share: `x[:, i]`."""
     if not _is_gather(v) or v.dtype.itemsize >= GATHERED or not v.ndim or v.ndim - 1 in v.params.offset_dims:
         return False
     return math.prod(v.shape[d] for d in v.params.offset_dims) >= SHORT_ROWS
