@@ -164,3 +164,10 @@ def test_what_caches_keep_of_a_record_is_plain_afterwards(family, monkeypatch, t
         kept = [programs.program(made), compiler.compile_jaxpr(made)]
         programs.stored.keep("0" * 64, kept[1], {})
         assert all(type(n) is int for one in kept for n in one.parts.numbers)
+
+
+def test_large_programs_are_recorded_when_several_lengths_have_come():
+    """A second one may be the last batch, and the only other."""
+    small, large = lengths.Family([1] * lengths.SMALL), lengths.Family([1] * (lengths.SMALL + 1))
+    assert small.is_worth_it()
+    assert [large.is_worth_it() for _ in range(lengths.PATIENCE + 1)] == [False] * lengths.PATIENCE + [True]

@@ -24,10 +24,10 @@ from catena.runtime.native import loaded, resolved
 
 MOST_FAMILIES = 512
 MOST_PLANS = 32  # of a family
-FIRST_TRIES, FEW_NUMBERS = (
-    6,
-    4000,
-)  # before one is of use; and the numbers of a program that is planned so twice at once
+FIRST_TRIES = 6  # before one is of use,
+FEW_NUMBERS = 4000  # but of a program of so many numbers two
+SMALL = 1000  # numbers of a program that is planned so at its second length: of larger ones that may be the last batch
+PATIENCE = 2  # programs of a larger one, besides the first, that are planned without
 
 
 # ---- what jaxprs have in common ------------------------------------------------------------------------------
@@ -114,8 +114,9 @@ class Plan:
 
     def made(self, numbers: list) -> list[int] | None:
         """What `told` lists, for these numbers of the jaxpr; None where something was decided by others."""
-        if self._function is None and self._make is not None:
-            self._function, self._make = self._make(), None
+        make = self._make  # other threads may do the same meanwhile
+        if self._function is None and make is not None:
+            self._function, self._make = make(), None
         given = self.arguments(numbers)
         try:
             return None if given is None or self._function is None else self._function(*given)
@@ -152,10 +153,13 @@ class Family:
     plans: list[Plan] = field(default_factory=list)
     tries: int = 0  # programs that were planned with numbers that record,
     found: int = 0  # and those that were had from them
+    waited: int = 0  # programs that were not asked for that, as too few had come
 
-    @property
     def is_worth_it(self) -> bool:
         """Whether to plan once more so, which takes half as long again, of large programs as long again."""
+        if len(self.first) > SMALL and self.waited < PATIENCE:
+            self.waited += 1
+            return False
         first = min(FIRST_TRIES, 1 + FEW_NUMBERS // len(self.first)) if self.first else 0
         return self.tries < first + self.found and len(self.plans) < MOST_PLANS
 
@@ -175,15 +179,16 @@ class Family:
             for x in given:
                 if type(x) is list:
                     places.setdefault(id(x), Argument(len(places)))
-            self.plans.append(Plan(parts, [places.get(id(x), x) for x in given], function))
+            made = Plan(parts, [places.get(id(x), x) for x in given], function)
+            self.plans = [*self.plans, made]  # a new list: other threads may go through the old one
 
     def find(self, numbers: list, text: Callable[[], str]) -> Executable | None:
         """The program for these numbers of the jaxpr, if one of the plans says it."""
-        for k, plan in enumerate(self.plans):
+        for plan in self.plans:
             executable = plan.program(numbers, text)
             if executable is not None:
                 self.found += 1
-                self.plans.insert(0, self.plans.pop(k))
+                self.plans = [plan, *(p for p in self.plans if p is not plan)]
                 return executable
         return None
 

@@ -38,7 +38,7 @@ def _compiled(
     closed: ClosedJaxpr, family: lengths.Family | None, numbers: list, name: str, donated: tuple
 ) -> Executable:
     """Compiles a program: the second one of a family, and others that are none of its plans, so that it is one more."""
-    if family is not None and numbers != family.first and family.is_worth_it:
+    if family is not None and numbers != family.first and family.is_worth_it():
         family.tries += 1
         given = family.recorded(numbers)
         made = compiler.compile_recorded(closed, given, name, donated)
