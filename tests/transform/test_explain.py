@@ -21,7 +21,7 @@ LINE = layer.__wrapped__.__code__.co_firstlineno
 
 def test_rows_products_and_places():
     text = layer.explain(jnp.ones((1000, 512)), jnp.ones((512, 64)))
-    assert "rows: 5 kernels together, on" in text
+    assert "rows: 4 kernels together, on" in text
     assert "product: 1000 x 512 x 64 -> float32[1000,64]" in text
     assert f"kernel over 1000 x 64: tanh -> float32[1000,64]   (test_explain.py:{LINE + 4})" in text
     assert "results 256 KB" in text

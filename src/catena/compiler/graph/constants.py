@@ -140,7 +140,7 @@ def _exact_inverse(x: np.ndarray) -> np.ndarray | None:
     """One over a power of two, by which a product is the quotient, to the last bit: both are the same number, rounded
     once. A division takes ten times as long.
     """
-    if x.dtype.kind != "f" or x == 0 or not np.isfinite(x) or abs(np.frexp(x)[0]) != 0.5:
+    if x.dtype.kind != "f" or x.dtype.itemsize < 2 or x == 0 or not np.isfinite(x) or abs(np.frexp(x)[0]) != 0.5:
         return None
     with np.errstate(over="ignore"):
         inverse = np.asarray(1 / x, x.dtype)
