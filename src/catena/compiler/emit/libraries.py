@@ -75,8 +75,8 @@ def _members(w, e: Emitter, own: list[str], step: Lapack) -> None:
     }
     routine = own[len(operands) + len(work)]
     whole = ("0", e.size(step.batch))
-    part = tasks.part_of_group(e, own[-1]) if step.groups > 1 else whole
-    t, opened = e.begin_loop(*tasks.balanced(e, *part, step.chunks))
+    start, count = tasks.part_of_group(e, own[-1]) if step.groups > 1 else whole
+    t, opened = e.begin_loop(*tasks.balanced(e, start, count, step.chunks))
     steps = {name: _shifted(e, pointer, t, x.bytes // step.batch) for name, pointer, x in zip(names, own, operands)}
     args = ", ".join(f"ptr {_argument(w, e, a, steps, work.get(k))}" for k, a in enumerate(step.arguments))
     e.do(f"call void {routine}({args})")
@@ -92,12 +92,11 @@ def _argument(w, e: Emitter, arg, steps: dict, work) -> str:
     """The address of an argument; a table's words are integers of the routines' width where they begin."""
     if isinstance(arg, str):
         return w.literal("i8", ord(arg))
-    if isinstance(arg, int):
-        return e.sizes.address(arg)
+    if isinstance(arg, int) or arg[0] == "size":
+        assert e.sizes is not None  # the text tells none
+        return e.sizes.address(arg if isinstance(arg, int) else arg[1])
     if arg[0] in ("in", "out"):
         return steps[arg]
-    if arg[0] == "size":
-        return e.sizes.address(arg[1])
     if arg[0] == "one":
         bits = np.ones((), arg[1]).tobytes()
         return w.literal(f"i{8 * len(bits)}", int.from_bytes(bits, "little"))

@@ -40,12 +40,13 @@ class _Blocks:
 
     def __init__(self, e: Emitter, nest: Nest, pointers: dict[int, str], ranges, outer: list[str], asks: bool):
         self.e, self.nest, self.pointers, self.ranges, self.outer, self.asks = e, nest, pointers, ranges, outer, asks
-        (self.store,) = nest.stores
+        assert nest.staged is not None and nest.vector is not None
+        self.staged, self.vector, (self.store,) = nest.staged, nest.vector, nest.stores
         self.t: Type = TYPES[self.store.dtype]
         self.line = streams.LINE // self.t.bytes
 
     def write(self) -> None:
-        e, d, staged = self.e, self.nest.order[-2], self.nest.staged
+        e, d, staged = self.e, self.nest.order[-2], self.staged
         start, stop = _range(e, self.nest, self.ranges, d)
         step = staged.lanes or self._number(staged.rows, 1)
         first, loop = e.begin_loop(start, stop, step)
@@ -62,7 +63,7 @@ class _Blocks:
 
     def _rows(self, d: int, first: str, end: str) -> None:
         """Rows from `first` to `end`, which lie one behind the other."""
-        e, v, n = self.e, self.nest.vector, self.nest.extents[self.nest.vector]
+        e, v, n = self.e, self.vector, self.nest.extents[self.vector]
         stage = e.slot(f"[{staging.BYTES} x i8]", streams.LINE)
         moved = self._moved(stage, e.op(f"mul nsw i64 {first}, {e.size(n)}"))
         self._inside(moved, ((d, n), (v, 1)), {d: Range(first, end)})
@@ -75,9 +76,9 @@ class _Blocks:
         """All rows of a transposition, between the lines that hold their elements `first` and `end`: what is before
         `first` in such a line is done again.
         """
-        e, tile, rows = self.e, self.nest.order[-1], self.nest.staged.rows
+        e, tile, rows = self.e, self.nest.order[-1], self.staged.rows
         count = self._number(self.nest.extents[tile], 2)
-        pitch = self.nest.staged.lanes + self.line
+        pitch = self.staged.lanes + self.line
         stage = e.slot(f"[{rows * pitch * self.t.bytes} x i8]", streams.LINE)
         before = self._most(self._less(first, self.line), 0)
         i, loop = e.begin_loop(0, count, rows)
@@ -129,7 +130,7 @@ class _Blocks:
             e.do(f"store {memory} {x}, ptr {e.element(target, memory, i)}, align {self.t.bytes}")
 
     def _line(self, source: str, target: str) -> None:
-        e, size = self.e, min(self.nest.staged.bytes, streams.LINE)
+        e, size = self.e, min(self.staged.bytes, streams.LINE)
         for at in range(0, streams.LINE, size):
             x = e.op(f"load <{size // 4} x i32>, ptr {e.element(source, 'i8', at)}, align {self.t.bytes}")
             e.do(f"store <{size // 4} x i32> {x}, ptr {e.element(target, 'i8', at)}, align {size}, {streams.PAST}")

@@ -23,7 +23,7 @@ FENCE = "  call void @llvm.x86.sse.sfence()"  # after which other threads see wh
 
 def are_in(nest: Nest) -> bool:
     """Whether a nest has such stores."""
-    return any(s.past_caches for s in (*nest.stores, *nest.folds))
+    return any(s.past_caches for s in nest.stores) or any(f.past_caches for f in nest.folds)
 
 
 def meet_lines(nest: Nest, start: int, stop: int) -> bool:

@@ -75,7 +75,7 @@ from catena.compiler.graph.forms import (
     While,
     Window,
 )
-from catena.compiler.graph.symbols import Scalar, array_of, wholes
+from catena.compiler.graph.symbols import Scalar, array_of, whole, wholes
 from catena.core.dtypes import KIND, float0, is_extended
 from catena.core.errors import ADDRESSABLE, CompileError, OutOfMemoryError, value_too_large
 from catena.core.jaxpr import Literal
@@ -349,7 +349,7 @@ class Builder:
         return self.value("reverse", x.shape, x.dtype, [x], Reverse(dims)) if dims else x
 
     def pad(self, x: Value, padding_value: Value, padding_config) -> Value:
-        config = tuple(map(wholes, padding_config))
+        config = tuple([(whole(lo), whole(hi), whole(mid)) for lo, hi, mid in padding_config])
         shape = [max(0, lo + hi + n + max(n - 1, 0) * mid) for (lo, hi, mid), n in zip(config, x.shape)]
         if all(c == (0, 0, 0) for c in config):
             return x

@@ -81,7 +81,8 @@ def _computed(x):
 
 def _spreads(v) -> bool:
     """Whether elements of smaller arrays meet in a value."""
-    pending, seen = [v], set()
+    seen: set = set()
+    pending = [v]
     while pending and len(seen) < MANY:
         x = pending.pop()
         if x.form == "broadcast" and math.prod(x.args[0].shape) > 1:

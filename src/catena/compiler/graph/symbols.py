@@ -17,7 +17,7 @@ import functools
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class Record:
         kind = Scalar if isinstance(value, np.ndarray) else Symbol
         return kind(self, value, self.arguments[-1])
 
-    def scalar(self, value: np.ndarray, text: str, read: tuple[str, ...]) -> Scalar:
+    def scalar(self, value: np.ndarray, text: str, read: tuple[str, ...]) -> Scalar | np.ndarray:
         """The constant of an expression."""
         if self.closed:
             return value
@@ -154,7 +154,7 @@ class Record:
 
     def _apart(self) -> Iterable[tuple[str, str, tuple[str, ...]]]:
         """That keys which differed differ again, and from other numbers: dictionaries do not say that they compared."""
-        values = {}
+        values: dict[Any, str] = {}
         for name, value in self.hashed.items():
             values.setdefault(value, name)  # equal ones were compared, which is written down
         names = tuple(values.values())
@@ -234,9 +234,7 @@ class Symbol:
     def __init__(self, record: Record, value, name: str):
         self.record, self.value, self.name = record, value, name
 
-    @property
-    def __class__(self):
-        return type(self.value)
+    __class__: Any = property(lambda self: type(self.value))
 
     def plain(self):
         """The value, which is written down."""
@@ -344,9 +342,7 @@ class Scalar:
     def __init__(self, record: Record, array: np.ndarray, name: str):
         self.record, self.array, self.name = record, array, name
 
-    @property
-    def __class__(self):
-        return np.ndarray
+    __class__: Any = property(lambda self: np.ndarray)
 
     @property
     def dtype(self) -> np.dtype:
@@ -378,7 +374,7 @@ class Scalar:
             raise Unrecorded("complex numbers")
         return self
 
-    def astype(self, dtype) -> Scalar:
+    def astype(self, dtype) -> Scalar | np.ndarray:
         dtype = np.dtype(dtype)
         with np.errstate(all="ignore"):
             made = np.asarray(self.array.astype(dtype))
@@ -517,11 +513,12 @@ def whole(n) -> int:
 def array_of(x, dtype=None) -> np.ndarray:
     """A constant as an array, one of a record as it is."""
     if type(x) is Scalar:
-        return x if dtype is None or np.dtype(dtype) == x.dtype else x.astype(dtype)
+        made = x if dtype is None or np.dtype(dtype) == x.dtype else x.astype(dtype)
+        return cast(np.ndarray, made)  # which it says it is
     if type(x) is Symbol and dtype is not None:
         dtype = np.dtype(dtype)
         text = f"np.asarray({x.name}).astype({dtype.str!r})[()]"
-        return x.record.scalar(np.asarray(x.value).astype(dtype), text, (x.name,))
+        return cast(np.ndarray, x.record.scalar(np.asarray(x.value).astype(dtype), text, (x.name,)))
     return np.asarray(x) if dtype is None else np.asarray(x).astype(dtype)
 
 

@@ -28,7 +28,7 @@ class Sizes(NamedTuple):
     def along(self, first: int, last: int, before: int, after: int) -> Sizes:
         """Those of some dimensions, with so many others before and after that nothing is done along."""
         ones = (1, (0, 0), 1, 1)
-        return Sizes(*((*[x] * before, *s[first:last], *[x] * after) for s, x in zip(self, ones)))
+        return Sizes._make((*[x] * before, *s[first:last], *[x] * after) for s, x in zip(self, ones))
 
 
 def positions(shape, dims, strides, padding, base_dilation, window_dilation) -> tuple:

@@ -57,5 +57,5 @@ def name_on_disk(closed: ClosedJaxpr, donated: tuple[bool, ...], told: tuple | N
     """The name of the program in all processes; None where another process could not know it again, or none is kept.
     It may be `told` already what the jaxpr consists of (`lengths.read`).
     """
-    told = (told or fingerprint(closed)) if cache.directory() is not None else None
-    return None if told is None else stored.name_of("jaxpr", told, donated)
+    text = (told or fingerprint(closed)) if cache.directory() is not None else None
+    return None if text is None else stored.name_of("jaxpr", text, donated)

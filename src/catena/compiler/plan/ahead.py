@@ -96,6 +96,7 @@ def _row_after(memory: Memory, nest: Nest, offset: affine.Affine, size: int) -> 
     """How many elements further on short rows are read later: those that the loop around comes to next, if they lie
     behind these, and all that is read until then stays in cache; otherwise those some rows on.
     """
+    assert nest.vector is not None
     n, rows = (nest.extents[d] for d in (nest.vector, nest.order[-2]))
     if not _is_along(nest, offset):
         return 0
@@ -107,6 +108,7 @@ def _row_after(memory: Memory, nest: Nest, offset: affine.Affine, size: int) -> 
 
 def _square_after(memory: Memory, nest: Nest, offset: affine.Affine, size: int) -> int:
     """The same of squares: so many rows on that these are of the next block."""
+    assert nest.staged is not None and nest.tile is not None
     return nest.staged.rows * affine.coefficient(offset, nest.tile)
 
 

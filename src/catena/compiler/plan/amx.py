@@ -111,7 +111,8 @@ class AmxProduct(Step):
 def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
     """The steps of a product of narrow numbers as they are."""
     v = step.node
-    lhs, rhs, (lc, rc, lb, rb) = *v.args, v.params.numbers
+    assert v is not None
+    (lhs, rhs), (lc, rc, lb, rb) = v.args, v.params.numbers
     lfree, rfree = _others(lhs, lc, lb), _others(rhs, rc, rb)
     members, rows, columns, terms = products.sizes(v)
     a, by_member, by_row, is_copy = _left(p, frame, lhs, (lb, lfree, lc), rows)
@@ -142,9 +143,9 @@ def _left(p: Planner, frame: Frame, x: Value, dims, rows: int) -> tuple[Buffer, 
     found, each = products.strides(frame, x), BYTES // x.dtype.itemsize
     if found is not None and rows >= SIDE and terms % each == 0:
         base, steps = found
-        by = [products.group(x, steps, group) for group in dims]
-        if None not in by and by[2] == 1:
-            return p.address(frame, base), by[0], by[1], False
+        by_member, by_row, by_term = [products.group(x, steps, group) for group in dims]
+        if by_member is not None and by_row is not None and by_term == 1:
+            return p.address(frame, base), by_member, by_row, False
     room = [members, max(rows, SIDE), -(-terms // each) * each]
     order = [d for group in dims for d in group]
     return _in_room(p, frame, x, order, (members, rows, terms), room), room[1] * room[2], room[2], True
@@ -155,7 +156,7 @@ def _in_room(p: Planner, frame: Frame, x: Value, order, shape: tuple, room: list
     memory that is there `anew`, where it does not change in one.
     """
     outside = frame.outside
-    if products.is_fixed(outside, x):
+    if outside is not None and products.is_fixed(outside, x):
         with p.before(outside):
             made = _in_room(p, outside.frame, products.fixed(outside, x), order, shape, room, True)
         outside.made.append(made)
@@ -168,7 +169,7 @@ def _right(p: Planner, frame: Frame, x: Value, order, shape: tuple[int, int, int
     groups of terms, columns of a panel, a group). Bytes are paired first, which loop nests do at full speed.
     """
     outside = frame.outside
-    if products.is_fixed(outside, x):
+    if outside is not None and products.is_fixed(outside, x):
         with p.before(outside):
             made = _right(p, outside.frame, products.fixed(outside, x), order, shape, True)
         outside.made.append(made)

@@ -39,7 +39,7 @@ def may_be(machine: Machine, nest: Nest) -> bool:
         return False
     (store,), line = nest.stores, machine.memory.line
     offset, size = store.offset, TYPES[store.dtype].bytes
-    if store.mask >= 0 or offset[2] or affine.coefficient(offset, nest.vector) != 1:
+    if store.mask >= 0 or offset[2] or nest.vector is None or affine.coefficient(offset, nest.vector) != 1:
         return False
     whole = not any(c * size % line for d, c in offset[1] if d != nest.vector)
     row = nest.extents[nest.vector] * size
