@@ -150,3 +150,26 @@ def test_zeros_of_both_signs_are_two_numbers():
         float(record.argument(0.0))
     function = record.function([1])
     assert (function(0.0), function(-0.0)) == ([1], None)
+
+
+def test_numbers_of_records_before_are_plain_numbers():
+    """Caches keep some; one that had the name of this record's own, by chance, stood for it in a solver's sizes."""
+    with symbols.recording() as before:
+        old = before.argument(64)
+    with symbols.recording() as record:
+        n = record.argument(64)
+        made = [old, n, old + n, n - old, old * 2, old == n]
+        assert n >= old and old < 2 * n
+    function = record.function(made[:-1])
+    assert function(64) == [64, 64, 128, 0, 128]
+    assert function(65) is None  # it was asked whether they are equal
+
+
+def test_constants_of_records_before_do_not_hide_those_of_this_one():
+    with symbols.recording() as before:
+        old = before.argument(np.asarray(3, np.float32))
+    with symbols.recording() as record:
+        x = record.argument(np.asarray(5, np.float32))
+        made = np.add(old, x).item()
+    assert type(made) is symbols.Symbol and made.record is record and made.value == 8
+    assert record.function([made])(np.float32(7)) == [10.0]

@@ -112,11 +112,13 @@ class Record:
 
     def told(self, x, read: list[str]) -> str:
         """What is given to a function, as text; the names in it join those that are `read`."""
-        if type(x) is Symbol and x.record is self:
+        if self._is_own(x):
             read.append(x.name)
             return x.name
         if type(x) is tuple:
             return f"({''.join([f'{self.told(y, read)}, ' for y in x])})"
+        if type(x) is Symbol:
+            return repr(x.value)
         if type(x) in (int, float, bool):
             return repr(x)
         if isinstance(x, tuple) and any(type(y) in (Symbol, tuple) for y in x):
@@ -124,6 +126,10 @@ class Record:
         name = f"o{id(x)}"
         self.objects[name] = x
         return name
+
+    def _is_own(self, x) -> bool:
+        """Whether a number is one of this record: caches keep some of those before, which are plain numbers by now."""
+        return type(x) is Symbol and x.record is self
 
     def _add(self, *line) -> None:
         if len(self.lines) > MOST:
@@ -133,12 +139,12 @@ class Record:
     def function(self, made: Sequence) -> Callable:
         """From the numbers of a program to what was made of them; None where what is written does not hold."""
         self.closed = True
-        needed, body = {x.name for x in made if type(x) is Symbol}, []
+        needed, body = {x.name for x in made if self._is_own(x)}, []
         for name, text, read in reversed([*self.lines, *self._apart()]):
             if not name or name in needed:
                 needed.update(read)
                 body.append(f"    {name} = {text}" if name else f"    if not ({text}): return None")
-        told = ", ".join(x.name if type(x) is Symbol else repr(int(x)) for x in made)
+        told = ", ".join(x.name if self._is_own(x) else repr(int(x)) for x in made)
         source = [f"def function({', '.join(self.arguments)}):", *reversed(body), f"    return [{told}]"]
         names: dict[str, Any] = {
             "np": np,
@@ -170,10 +176,10 @@ class Record:
 
 
 def _own(number: Symbol, other):
-    """The other operand, if it is of the same record; others are plain numbers, as their records are closed."""
+    """The other operand, if it is of the same record, which is open; one of a closed record is a plain number."""
     if type(other) is not Symbol or other.record is number.record:
         return other
-    if number.record.closed or other.record.closed:
+    if other.record.closed:
         return other.value
     raise Unrecorded("numbers of two records")
 
@@ -192,6 +198,8 @@ def _text(x) -> str:
 
 def _operation(pattern: str, function: Callable, swapped: bool = False) -> Callable:
     def operation(self, other):
+        if self.record.closed:  # a plain number, by which the other operand, if it records, is asked
+            return function(other, self.value) if swapped else function(self.value, other)
         other = _own(self, other)
         if type(other) is Symbol:
             value, text = other.value, other.name
@@ -207,6 +215,8 @@ def _operation(pattern: str, function: Callable, swapped: bool = False) -> Calla
 
 def _comparison(sign: str, function: Callable) -> Callable:
     def comparison(self, other):
+        if self.record.closed:
+            return function(self.value, other)
         other = _own(self, other)
         if type(other) is Symbol:
             if self.name == other.name:
@@ -392,17 +402,19 @@ class Scalar:
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         if method != "__call__" or options or getattr(np, ufunc.__name__, None) is not ufunc:
             raise Unrecorded(ufunc.__name__)
-        if any(type(x) is Scalar and x.record.closed for x in inputs):
-            return ufunc(*(x.array if type(x) is Scalar else x for x in inputs))
+        inputs = tuple([x.array if type(x) is Scalar and x.record.closed else x for x in inputs])
+        record = next((x.record for x in inputs if type(x) is Scalar), None)
+        if record is None:
+            return ufunc(*inputs)
         parts = [(x.array, x.name) if type(x) is Scalar else _constant(x) for x in inputs]
         made = ufunc(*(array for array, _ in parts))
         text = f"np.{ufunc.__name__}({', '.join(name for _, name in parts)})"
         read = tuple(x.name for x in inputs if type(x) is Scalar)
         if ufunc.nout > 1:
-            return tuple([self.record.scalar(np.asarray(x), f"{text}[{i}]", read) for i, x in enumerate(made)])
+            return tuple([record.scalar(np.asarray(x), f"{text}[{i}]", read) for i, x in enumerate(made)])
         if made.dtype == bool:
-            return self.record.condition(text, bool(made), read)
-        return self.record.scalar(np.asarray(made), text, read)
+            return record.condition(text, bool(made), read)
+        return record.scalar(np.asarray(made), text, read)
 
     def __abs__(self):
         return np.abs(self)
