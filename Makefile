@@ -109,6 +109,10 @@ random-exact: $(VENV)/.has-demo    # 1000 random programs of exact operations ov
 random-transformations: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # 5000 random programs through eight modes beside JAX, an hour of two cores the first time; COUNT, SEED and MINUTES make less
 	$(BIN)/python benchmarks/random_transformations.py --jax-python $(JAX_VENV)/bin/python $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES))
 
+.PHONY: random-lengths
+random-lengths: $(VENV)/.has-demo    # random programs at seven lengths each: plans of other lengths = compiled alone, bit for bit; MINUTES=5, SEED=0
+	$(BIN)/python benchmarks/random_lengths.py $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
+
 nested-closures: $(VENV)/.has-test $(JAX_VENV)/.has-jax    # 17,797 programs of transformations within transformations whose bodies close over tracers, beside JAX; ONLY=text
 	$(BIN)/python benchmarks/nested_closures.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
 
