@@ -25,12 +25,9 @@ def at_once(arrays: int) -> Callable:
         def evaluate(*args):
             given = [x for x in args[:arrays] if x is not None]
             large = all(map(direct, given)) and any(x.size >= LARGE for x in given)
-            return (program if large and all(map(_is_static, args[arrays:])) else fun)(*args)
+            static = all(isinstance(x, Hashable) for x in args[arrays:])
+            return (program if large and static else fun)(*args)
 
         return evaluate
 
     return decorate
-
-
-def _is_static(x) -> bool:
-    return isinstance(x, Hashable)

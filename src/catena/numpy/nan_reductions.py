@@ -170,11 +170,9 @@ def nanmin(
 
 
 def _number_mask(name, a, where):
-    """Which elements count: those that are not NaN and not masked."""
+    """Which elements count: those that are not NaN and, where there is a mask, not masked."""
     mask = _numbers(a)
-    if where is None:
-        return mask
-    return lax.bitwise_and(*spread_together(name, [mask, mask_argument(name, where)], ValueError))
+    return mask if where is None else lax.bitwise_and(*spread_together(name, [mask, where], ValueError))
 
 
 @along_axes

@@ -24,11 +24,12 @@ from catena.compiler.graph.types import TYPES, vector
 from catena.compiler.kernels import conditions, loops
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.plan.cascades import plan as plan_cascade
+from catena.compiler.plan.elements import SCALARS
 from catena.compiler.plan.pauses import Pause, beside
 from catena.compiler.plan.ranges import Range
 
 UNROLL_LIMIT = 64  # statements of a fully unrolled nest,
-FEW, UNROLL_FEW = 16, 256  # and of one of so few iterations, whose arrays are in registers then
+UNROLL_SCALARS = 256  # and of one of as few iterations as have no lanes, whose arrays are in registers then
 
 
 class Segment(NamedTuple):
@@ -66,7 +67,7 @@ class NestWriter:
         self.body = BodyWriter(e, self.layout, pointers, guard, stops)
         self.in_place, self.ranges, self.outer = in_place, ranges or {}, outer
         whole = nest.run is None and nest.short is None
-        limit = UNROLL_FEW if nest.trips <= FEW else UNROLL_LIMIT
+        limit = UNROLL_SCALARS if nest.trips <= SCALARS else UNROLL_LIMIT
         self.small = not self.ranges and whole and self.layout.unrolled <= limit
         self.cascade = None if self.small else plan_cascade(nest, self.layout.kept)
         self.counter: str | None = None  # of the blocks of the cascade

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from catena.compiler.graph.forms import Dot
+from catena.compiler.graph.transposes import in_memory
 from catena.core.dtypes import KIND
 
 FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose operands stay narrow
@@ -63,7 +64,7 @@ def _fills_lanes_turned(lhs, rhs, numbers: tuple) -> bool:
     narrow = KIND[lhs.dtype] not in "fiu" or lhs.dtype.itemsize < 4
     if narrow or math.prod(lhs.shape[d] for d in lb) == 0:
         return False
-    if _has_terms_side_by_side(lhs, lc) or _has_terms_side_by_side(rhs, rc):
+    if has_terms_side_by_side(lhs, lc) or has_terms_side_by_side(rhs, rc):
         return False
     terms, batch = (math.prod(lhs.shape[d] for d in dims) for dims in (lc, lb))
     rows, columns = (x.size // max(terms * batch, 1) for x in (lhs, rhs))
@@ -71,14 +72,10 @@ def _fills_lanes_turned(lhs, rhs, numbers: tuple) -> bool:
     return columns < rows and terms >= LONG and 2 * vectors[1] <= vectors[0] and rows * columns * terms >= FLOOR
 
 
-def _has_terms_side_by_side(x, contracted: tuple) -> bool:
+def has_terms_side_by_side(x, contracted) -> bool:
     """Whether what is summed over lies side by side in memory."""
-    order = list(range(x.ndim))
-    while x.form == "transpose":
-        order = [x.params.perm[d] for d in order]
-        x = x.args[0]
-    quickest = max((d for d in range(x.ndim) if x.shape[d] != 1), default=0)
-    return quickest in [order[d] for d in contracted]
+    x, dims = in_memory(x, contracted)
+    return max((d for d in range(x.ndim) if x.shape[d] != 1), default=0) in dims
 
 
 def _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype) -> bool:

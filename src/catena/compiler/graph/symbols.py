@@ -151,7 +151,6 @@ class Record:
             "math": math,
             "inf": math.inf,
             "nan": math.nan,
-            "scalar": _scalar,
             **_FUNCTIONS,
             **self.objects,
         }
@@ -449,15 +448,9 @@ def _constant(x) -> tuple[Any, str]:
     array = np.asarray(x)
     if array.shape or array.dtype.kind not in "fiub":
         raise Unrecorded("arrays")
-    return array, f"scalar({array.tobytes()!r}, {array.dtype.str!r})"
+    return array, f"np.frombuffer({array.tobytes()!r}, {array.dtype.str!r})[0]"
 
 
-def scalar_of(content: bytes, dtype) -> np.ndarray:
-    """A number of a jaxpr, from its bytes."""
-    return np.frombuffer(content, dtype)[0]
-
-
-_scalar = scalar_of
 _FUNCTIONS: dict[str, Callable] = {}
 
 

@@ -10,6 +10,13 @@ def composed(inner: tuple, perm: tuple) -> tuple:
     return tuple(inner[p] for p in perm)
 
 
+def in_memory(x, dims):
+    """The value under the transposes of `x`, and which of its dimensions these are."""
+    while x.form == "transpose":
+        dims, x = [x.params.perm[d] for d in dims], x.args[0]
+    return x, dims
+
+
 def turnable(x) -> bool:
     """Whether a transpose exchanges rows and columns of a product that adds along one axis of memory, or of its
     conversion: then the product may be turned.
@@ -30,9 +37,7 @@ def adds_along_lines(product) -> bool:
 
 def _is_one_axis(x, dims) -> bool:
     """Whether steps along these dimensions, the last one quickest, are steps of one length in memory."""
-    dims = [d for d in dims if x.shape[d] != 1]
-    while x.form == "transpose":
-        dims, x = [x.params.perm[d] for d in dims], x.args[0]
+    x, dims = in_memory(x, [d for d in dims if x.shape[d] != 1])
     between = (n for d, e in zip(dims, dims[1:]) for n in (e < d, *x.shape[d + 1 : e]))
     return all(n in (False, 1) for n in between)
 

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from catena.compiler.kernels.loops import Nest
 
 MOST_PLACES, MOST_STATEMENTS = 2, 40  # of a loop that is surely cut where its conditions change (see `emit.seams`)
-SHORT, MOST_OF_SHORT = (
-    8,
-    160,
-)  # elements of rows that leave most lanes empty: conditions cost less, in longer bodies too
+SHORT = 8  # elements of rows that leave most lanes empty: conditions cost less,
+MOST_OF_SHORT = 160  # in longer bodies too
 
 
 def merge(nest: Nest) -> None:

@@ -18,7 +18,8 @@ import numpy as np
 
 from catena.compiler.graph.forms import NOTHING, Convolve, Dot, Slice, Transpose
 from catena.compiler.graph.graph import Value
-from catena.compiler.graph.products import FLOOR, SUMS
+from catena.compiler.graph.products import FLOOR, SUMS, has_terms_side_by_side
+from catena.compiler.graph.transposes import in_memory
 from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.plan import contraction, stitch
@@ -76,7 +77,8 @@ def _reads_across(v: Value) -> bool:
     _, m, n, k = sizes(v)
     if not (1 < n < FEWEST_COLUMNS and m >= FEWEST_ROWS and k >= FEWEST_TERMS):
         return False
-    return _has_terms_side_by_side(*_left_first(v)) and not _has_terms_side_by_side(*v.args, v.params.numbers)
+    (lhs, rhs), (lc, rc, _, _) = v.args, v.params.numbers
+    return has_terms_side_by_side(lhs, lc) and not has_terms_side_by_side(rhs, rc)
 
 
 def define(p: Planner, frame: Frame, step: Step) -> None:
@@ -123,8 +125,9 @@ def has_tiles(v: Value) -> bool:
         return False
     _, m, n, _ = sizes(v)
     if m > 1 and n > 1:
-        return _is_large(v) and (n >= FEWEST_COLUMNS or not _has_terms_side_by_side(*_left_first(v)))
-    return _is_large(v) and max(m, n) >= FEWEST_BESIDE_VECTOR and not _has_terms_side_by_side(*_vector_first(v))
+        return _is_large(v) and (n >= FEWEST_COLUMNS or not has_terms_side_by_side(v.args[0], v.params.numbers[0]))
+    _, matrix, numbers = _vector_first(v)
+    return _is_large(v) and max(m, n) >= FEWEST_BESIDE_VECTOR and not has_terms_side_by_side(matrix, numbers[1])
 
 
 def is_narrow(v: Value) -> bool:
@@ -142,30 +145,11 @@ def _vector_first(v: Value) -> tuple[Value, Value, tuple]:
     return (rhs, lhs, (rc, lc, rb, lb)) if n == 1 < m else (lhs, rhs, v.params.numbers)
 
 
-def _left_first(v: Value) -> tuple[Value, Value, tuple]:
-    """The operands exchanged, and the numbers of their dimensions."""
-    lc, rc, lb, rb = v.params.numbers
-    return v.args[1], v.args[0], (rc, lc, rb, lb)
-
-
-def _has_terms_side_by_side(_, matrix: Value, numbers) -> bool:
-    """Whether what is summed over lies side by side in memory."""
-    order = list(range(matrix.ndim))
-    while matrix.form == "transpose":
-        order = [matrix.params.perm[d] for d in order]
-        matrix = matrix.args[0]
-    quickest = max((d for d in range(matrix.ndim) if matrix.shape[d] != 1), default=0)
-    return quickest in [order[d] for d in numbers[1]]
-
-
 def apart(x: Value, terms) -> int:
     """The elements of memory from one of the terms to the next, the least of them; 0 where there are none."""
-    order = list(range(x.ndim))
-    while x.form == "transpose":
-        order = [x.params.perm[d] for d in order]
-        x = x.args[0]
+    x, dims = in_memory(x, terms)
     steps = row_major(x.shape)
-    return min((steps[order[d]] for d in terms), default=0)
+    return min((steps[d] for d in dims), default=0)
 
 
 def row_shape(v: Value) -> tuple:
