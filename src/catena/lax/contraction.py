@@ -448,17 +448,12 @@ def _past(dims, new: int) -> tuple:
     return tuple(d + (d >= new) for d in dims)
 
 
-_SUMS = frozenset(map(np.dtype, (dtypes.BFLOAT16, np.float32, np.int32)))
-
-
 def _lower(b, lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
     out_dtype = _product_dtype(lhs, rhs) if preferred_element_type is None else preferred_element_type
-    if lhs.dtype == rhs.dtype and lhs.dtype.name in ("bfloat16", "int8") and out_dtype in _SUMS:
-        return b.dot_general(lhs, rhs, dimension_numbers, out_dtype)  # which the processor may multiply as they are
     wide = out_dtype
     if dtypes.is_inexact(lhs.dtype) or dtypes.is_inexact(rhs.dtype) or dtypes.is_inexact(out_dtype):
         wide = _inexact_compute_dtype(lhs, rhs, out_dtype)
-    return b.convert(b.dot_general(b.convert(lhs, wide), b.convert(rhs, wide), dimension_numbers, wide), out_dtype)
+    return b.dot_general(lhs, rhs, dimension_numbers, out_dtype, wide)
 
 
 dot_general_p = Primitive(

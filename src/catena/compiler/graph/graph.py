@@ -399,7 +399,7 @@ class Builder:
     def reduce_general(self, xs, inits, axes, body_closed_jaxpr) -> list[Value]:
         axes = tuple(sorted(int(a) for a in axes))
         outs = [(_without(x.shape, axes), x.dtype) for x in xs]
-        body = region_of(body_closed_jaxpr)
+        body = nested(self, body_closed_jaxpr)
         return self.multi("reduce_general", [*xs, *inits], outs, ReduceGeneral(axes, body))
 
     def cumulative(self, kind: str, x: Value, axis: int, reverse: bool = False) -> Value:
@@ -437,7 +437,7 @@ class Builder:
         return indexing.gather(self, operand, indices, dimension_numbers, slice_sizes, mode, fill_value)
 
     def scatter(self, kind, operand, indices, updates, dimension_numbers, mode, update_jaxpr=None) -> Value:
-        body = region_of(update_jaxpr) if kind == "general" else None
+        body = nested(self, update_jaxpr) if kind == "general" else None
         return indexing.scatter(self, kind, operand, indices, updates, dimension_numbers, mode, body)
 
     def runs(self, x: Value, ends: Value, in_order: bool = False) -> Value:
@@ -456,8 +456,8 @@ class Builder:
 
     # ---- products, sorting, libraries ----------------------------------------------------------------------
 
-    def dot_general(self, lhs: Value, rhs: Value, dimension_numbers, out_dtype) -> Value:
-        return products.dot_general(self, lhs, rhs, dimension_numbers, np.dtype(out_dtype))
+    def dot_general(self, lhs: Value, rhs: Value, dimension_numbers, out_dtype, wide=None) -> Value:
+        return products.dot_general(self, lhs, rhs, dimension_numbers, np.dtype(out_dtype), wide and np.dtype(wide))
 
     def conv(
         self,
@@ -555,8 +555,8 @@ class Builder:
 
     def while_loop(self, cond_closed, cond_consts, body_closed, body_consts, init) -> list[Value]:
         checks = self.checks.inside(self._source)
-        cond = region_of(cond_closed, checks, "while", cond_consts, self.multiplied)
-        body = region_of(body_closed, checks, "while", body_consts, self.multiplied)
+        cond = nested(self, cond_closed, checks, "while", cond_consts)
+        body = nested(self, body_closed, checks, "while", body_consts)
         cond_consts = fission.hoist_invariants(self, cond, list(cond_consts))
         body_consts = fission.hoist_invariants(self, body, list(body_consts))
         outs = [(x.shape, x.dtype) for x in init]
@@ -569,7 +569,7 @@ class Builder:
         )
 
     def branch(self, index: Value, branches_closed, operands) -> list[Value]:
-        regions = tuple(region_of(c, self.checks, self.loop, (), self.multiplied) for c in branches_closed)
+        regions = tuple(nested(self, c, self.checks, self.loop) for c in branches_closed)
         outs = [(x.shape, x.dtype) for x in regions[0].outputs]
         return self.multi("branch", [index, *operands], outs, Branch(regions), effect=any(r.effects for r in regions))
 
@@ -577,7 +577,7 @@ class Builder:
         self, body_closed, consts, init, xs, length: int, reverse: bool = False, each: int = 1
     ) -> tuple[list, list]:
         """A loop whose iterations do `each` of the user's."""
-        body = region_of(body_closed, self.checks.inside(self._source, each), "scan", consts, self.multiplied)
+        body = nested(self, body_closed, self.checks.inside(self._source, each), "scan", consts)
         loop = fission.Scan(self, body, consts, init, xs, length)
         loop.split()
         n = len(loop.init)
@@ -622,17 +622,13 @@ def physical(aval) -> tuple[tuple, np.dtype]:
     return aval.dtype.compiled(aval.shape) if is_extended(aval.dtype) else (aval.shape, aval.dtype)
 
 
-def region_of(
-    closed_jaxpr,
-    checks: Checks | None = None,
-    loop: str = "",
-    given: Sequence[Value] = (),
-    multiplied: frozenset[str] = frozenset(),
+def nested(
+    of: Builder, closed_jaxpr, checks: Checks | None = None, loop: str = "", given: Sequence[Value] = ()
 ) -> Region:
-    """`closed_jaxpr` as a region of its own. Of its inputs, the first are `given`: those of them that are a few known
-    numbers, such as places, are constants in the region.
+    """`closed_jaxpr` as a region of its own, in a loop of this form, within what `of` writes. Of its inputs, the first
+    are `given`: those of them that are a few known numbers, such as places, are constants in the region.
     """
-    b = Builder(checks, loop, multiplied)
+    b = Builder(checks, loop, of.multiplied)
     inputs = [b.input(*physical(v.aval)) for v in closed_jaxpr.jaxpr.invars]
     known = [indexing.known_numbers(x) for x in given]
     operands = [own if x is None else b.constant(x) for x, own in zip(known, inputs)]

@@ -20,19 +20,15 @@ LANES = 16  # of a vector
 LONG = 64  # terms of a sum beside which what is transposed is small
 
 
-def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype):
-    """The product of `lhs` and `rhs`, of floats summed in 32 bits at least; its dimensions are those of the batch, then
-    the free ones of `lhs` and of `rhs`.
+def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype, wide: np.dtype | None = None):
+    """The product of `lhs` and `rhs`, whose terms are `wide` numbers, where not given floats of 32 bits at least; its
+    dimensions are those of the batch, then the free ones of `lhs` and of `rhs`.
     """
-    if _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype):
-        pass
-    elif KIND[out_dtype] in "fc":
-        wide = out_dtype if out_dtype.name in ("float64", "complex64", "complex128") else np.dtype(np.float32)
+    if not _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype):
+        wide = wide or _wide(out_dtype)
         lhs, rhs = b.convert(lhs, wide), b.convert(rhs, wide)
         if wide != out_dtype:
             return b.convert(dot_general(b, lhs, rhs, dimension_numbers, wide), out_dtype)
-    else:
-        lhs, rhs = b.convert(lhs, out_dtype), b.convert(rhs, out_dtype)
     (lc, rc), (lb, rb) = dimension_numbers
     lc, rc, lb, rb = (tuple(int(d) for d in dims) for dims in (lc, rc, lb, rb))
     numbers = Dot((lc, rc, lb, rb))
@@ -70,6 +66,12 @@ def _fills_lanes_turned(lhs, rhs, numbers: tuple) -> bool:
     rows, columns = (x.size // max(terms * batch, 1) for x in (lhs, rhs))
     vectors = rows * -(-columns // LANES), columns * -(-rows // LANES)
     return columns < rows and terms >= LONG and 2 * vectors[1] <= vectors[0] and rows * columns * terms >= FLOOR
+
+
+def _wide(dtype: np.dtype) -> np.dtype:
+    """What products of this dtype are summed in."""
+    narrow = KIND[dtype] in "fc" and dtype.name not in ("float64", "complex64", "complex128")
+    return np.dtype(np.float32) if narrow else dtype
 
 
 def has_terms_side_by_side(x, contracted) -> bool:
