@@ -12,7 +12,7 @@ from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.loop import write_loop
 from catena.compiler.emit.program import ProgramWriter
-from catena.compiler.graph import symbols
+from catena.compiler.graph import settled, symbols
 from catena.compiler.graph.checks import Checks
 from catena.compiler.graph.graph import Builder, Region, physical
 from catena.compiler.graph.simplify import simplify
@@ -43,8 +43,7 @@ def compile_jaxpr(
     Raises: CompileError naming the operation that cannot be compiled.
     """
     times = link.Times()
-    region = lower(closed_jaxpr, checks)
-    times.mark("lower")
+    region = settle(lower(closed_jaxpr, checks), times)
     return compile_region(region, times, name, *_terms(closed_jaxpr, donated), made=made)
 
 
@@ -81,8 +80,8 @@ def compile_recorded(
 def text_of(closed_jaxpr, donated=(), machine: Machine | None = None, checks: frozenset = frozenset()) -> str:
     """The LLVM IR that `compile_jaxpr` compiles, or would for another machine."""
     returns_stacks, given = _terms(closed_jaxpr, donated)
-    machine = machine or host.this_machine()
-    program = plan(lower(closed_jaxpr, checks, machine), machine, given)
+    region = lower(closed_jaxpr, checks, machine)
+    program = plan(region if machine else settle(region), machine or host.this_machine(), given)
     module = write_program(_writer(program.machine), program, returns_stacks)
     return link.with_helpers(module.text(), module.helpers)
 
@@ -108,6 +107,17 @@ def lower(closed_jaxpr, checks: frozenset = frozenset(), machine: Machine | None
     return b.region
 
 
+def settle(region: Region, times: link.Times | None = None) -> Region:
+    """The region, in place, for this machine: what depends on no argument is computed now (see `graph.settled`). Not
+    where it is to be tested, nor where numbers of other lengths will be in its place.
+    """
+    times = times or link.Times()
+    times.mark("lower")
+    if region.sites or symbols.is_recording():
+        return region
+    return settled.settle(region, lambda alone: compile_region(alone, times, "settled")())
+
+
 def _writer(machine: Machine, clock: Clock | None = None) -> ProgramWriter:
     """What writes programs for a machine."""
     return ProgramWriter(machine, workers.parallel_for(machine), clock)
@@ -115,9 +125,9 @@ def _writer(machine: Machine, clock: Clock | None = None) -> ProgramWriter:
 
 def program_of(closed_jaxpr, donated: Sequence[bool] = (), machine: Machine | None = None) -> Program:
     """The program that `compile_jaxpr` compiles, or would for another machine."""
-    machine = machine or host.this_machine()
     region = lower(closed_jaxpr, failures.kinds_in_force(), machine)
-    return plan(region, machine, _terms(closed_jaxpr, donated)[1])
+    given = _terms(closed_jaxpr, donated)[1]
+    return plan(region if machine else settle(region), machine or host.this_machine(), given)
 
 
 def nests(closed_jaxpr) -> list[str]:

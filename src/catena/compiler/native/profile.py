@@ -13,7 +13,7 @@ from catena.compiler.emit import clock
 from catena.compiler.emit.clock import Clock
 from catena.compiler.graph.graph import Builder
 from catena.compiler.native import report
-from catena.compiler.native.compile import compile_region, lower
+from catena.compiler.native.compile import compile_region, lower, settle
 from catena.compiler.plan.program import Buffer, Step
 from catena.core.errors import CompileError
 
@@ -64,7 +64,7 @@ def profile(closed_jaxpr, values: Sequence[np.ndarray], repeats: int) -> tuple[f
     if not clock.is_available():
         raise CompileError("profile: this system has no clock_gettime, by which programs measure their steps")
     clocks: list[Clock] = []
-    executable = compile_region(lower(closed_jaxpr), clocks=clocks)
+    executable = compile_region(settle(lower(closed_jaxpr)), clocks=clocks)
     (found,) = clocks
     executable(*values)
     best, table = float("inf"), found.table

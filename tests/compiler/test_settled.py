@@ -1,0 +1,88 @@
+"""What depends on no argument is computed once, when the program is compiled, with the bits that it has otherwise."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena import lax
+from catena.compiler.graph.settled import MOST_BYTES
+from catena.compiler.native.compile import program_of
+
+rng = np.random.default_rng(5)
+K = rng.standard_normal((80, 80), np.float32)
+SPD = K @ K.T + 80 * np.eye(80, dtype=np.float32)
+LONG = rng.standard_normal(40_000, np.float32)
+
+CASES = {
+    "running sum": (lambda k: jnp.cumsum(k), LONG),
+    "running sum, turned": (lambda k: lax.cumsum(k, reverse=True) * 2, LONG),
+    "sum": (lambda k: jnp.sum(k * k), LONG),
+    "sums of columns": (lambda k: jnp.sum(k.reshape(200, 200), 0), LONG),
+    "position": (lambda k: jnp.argmax(k), LONG),
+    "product": (lambda k: k @ k.T, K),
+    "sort": (lambda k: jnp.sort(k), LONG),
+    "positions of a sort": (lambda k: jnp.argsort(k), LONG),
+    "factor": (lambda k: jnp.linalg.cholesky(k), SPD),
+    "two results": (lambda k: jnp.linalg.qr(k), K),
+    "one of two results": (lambda k: jnp.linalg.eigh(k)[0], SPD),
+    "transform": (lambda k: jnp.abs(jnp.fft.rfft(k)), LONG),
+    "scatter": (lambda k: jnp.zeros(50).at[jnp.arange(40_000) % 50].add(k), LONG),
+    "one after another": (lambda k: jnp.sum(jnp.cumsum(jnp.sort(k))[::2]), LONG),
+    "half precision": (lambda k: jnp.sum(k.astype("bfloat16")), LONG),
+}
+
+
+def steps(f, *args) -> list[str]:
+    return [step.name for _, step in program_of(jax.make_jaxpr(f)(*args)).steps()]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_has_the_bits_of_what_is_computed_in_each_call(name):
+    f, k = CASES[name]
+    given = jax.jit(lambda k, x: jax.tree.map(lambda y: y + x, f(k)))(k, 1)
+    settled = jax.jit(lambda x: jax.tree.map(lambda y: y + x, f(jnp.asarray(k))))(1)
+    for a, b in zip(jax.tree.leaves(given), jax.tree.leaves(settled), strict=True):
+        assert a.dtype == b.dtype and np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def test_calls_do_not_compute_it_again():
+    assert "contract" in steps(lambda k, x: k @ k.T + x, K, 1.0)
+    assert "contract" not in steps(lambda x: jnp.asarray(K) @ jnp.asarray(K).T + x, 1.0)
+
+
+def test_the_gradient_of_a_running_sum():
+    x = jnp.zeros(30_000)
+    slope = jax.jit(jax.grad(lambda x: jnp.sum(jnp.cumsum(x))))
+    assert np.array_equal(slope(x), np.arange(30_000, 0, -1))
+    assert np.array_equal(jax.jit(jax.vmap(slope))(jnp.zeros((2, 30_000)))[1], np.arange(30_000, 0, -1))
+
+
+def test_two_functions_with_other_constants():
+    functions = [jax.jit(lambda x, k=k: jnp.asarray(k) @ jnp.asarray(k).T @ x) for k in (K, 2 * K)]
+    x = np.ones(80, np.float32)
+    one, other = (f(x) for f in functions)
+    assert np.array_equal(4 * np.asarray(one), other)
+
+
+def test_what_is_before_a_loop():
+    def f(x):
+        k = jnp.asarray(K)
+        return lax.fori_loop(0, 3, lambda i, x: (k.T @ k) @ x * 0.01, x)
+
+    x = np.ones(80, np.float32)
+    expected = np.linalg.matrix_power(K.T.astype(float) @ K * 0.01, 3) @ x
+    np.testing.assert_allclose(jax.jit(f)(x), expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+def test_large_results_and_loops_stay():
+    n = MOST_BYTES // 4
+    sums = [steps(lambda x, n=n: jnp.cumsum(jnp.ones(n)) + x, 1.0) for n in (n, n + 1)]
+    assert [len(made) for made in sums] == [1, 2]
+    assert "while" in steps(lambda x: lax.while_loop(lambda k: k < 1e6, lambda k: k + 1, 0.0) + x, 1.0)
+
+
+def test_what_is_tested_is_computed_in_each_call():
+    with jax.debug_nans(True):
+        with pytest.raises(FloatingPointError):
+            jax.jit(lambda x: jnp.sum(jnp.asarray(LONG) * np.nan) + x)(1.0)
