@@ -138,7 +138,7 @@ class Planner:
         if donated:
             self._reuse(frame, donated, inputs, dests)
         copies, turns = self._destinations(frame, dests, carried or {})
-        self._start_there(frame, (carried or {}) | (self.reused if donated else {}))
+        self._start_there(frame, (carried or {}) | (self.reused if donated else {}), copies)
         for i, step in enumerate(fused.steps):
             before = len(frame.steps)
             self._step(frame, i, step)
@@ -176,14 +176,15 @@ class Planner:
                 frame.last_use[r] = end
         return copies, turns
 
-    def _start_there(self, frame: Frame, overwritten: dict[int, int]) -> None:
+    def _start_there(self, frame: Frame, overwritten: dict[int, int], copies: list[int]) -> None:
         """Has arrays of which an update or a loop makes an output computed where that goes: there they would be copied.
-        So with what is updated to become these. `overwritten` maps an output to the input whose memory it takes.
+        So with what is updated to become these. `overwritten` maps an output to the input whose memory it takes;
+        outputs that are `copies` do not say where they are computed.
         """
         steps = frame.fused.steps
         made = {w: i for i, step in enumerate(steps) for w in step.writes}
         for k, out in enumerate(frame.fused.region.outputs):
-            r: int | None = frame.fused.root(out)
+            r: int | None = None if k in copies else frame.fused.root(out)
             while r in frame.targets and r in made:
                 step, target = made[r], frame.targets[r]
                 r = frame.beginning(steps[step].node, r)

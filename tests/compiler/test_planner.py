@@ -1,0 +1,54 @@
+"""Where values live: what a loop computes anew is not written over what it still reads."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena import lax
+
+STEPS = 6
+
+# What an update is made of reads the carry elsewhere than where it is written.
+STEPS_OF = {
+    "rolled": lambda c, i: jnp.roll(c, 1).at[i % c.size].set(-1),
+    "taken apart": lambda c, i: jnp.stack([c[j] - c[2 * j % c.size] for j in range(min(c.size, 9))]).at[i % 5].add(1),
+    "joined": lambda c, i: jnp.concatenate([c[3:], c[:3]]).at[i % c.size].mul(2),
+    "reversed and moved": lambda c, i: move(jnp.flip(c) + jnp.max(c), i),
+    "sorted": lambda c, i: jnp.sort(c)[::-1].at[i % c.size].add(c[0]),
+    "summed": lambda c, i: jnp.cumsum(c).at[jnp.array([0, 2])].add(1),
+    "gathered": lambda c, i: c[(3 * jnp.arange(c.size) + i) % c.size].at[i % c.size].add(1),
+}
+KEPT = {
+    "the carry": lambda old, new: new,
+    "the carry twice": lambda old, new: (new, new),
+    "the carry and what follows": lambda old, new: (new, new + 1),
+    "the old one": lambda old, new: (old, new),
+    "nothing": lambda old, new: None,
+}
+
+
+def move(x, i):
+    return lax.dynamic_update_slice(x, lax.dynamic_slice(x, (2 * i,), (2,)), (i,))
+
+
+@pytest.mark.parametrize("n", [9, 40, 1000])  # in slots on the stack, and in turns with other memory
+@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize("name", STEPS_OF)
+def test_an_updated_carry_is_a_result_too(name, kept, n):
+    if name == "taken apart":
+        n = 9
+
+    def run(x):
+        def step(c, i):
+            new = STEPS_OF[name](c, i)
+            return new, KEPT[kept](c, new)
+
+        return lax.scan(step, x, jnp.arange(STEPS))
+
+    x = jnp.arange(n) * 7 % 13
+    made = jax.tree.leaves(jax.jit(run)(x))
+    with jax.disable_jit():
+        expected = jax.tree.leaves(run(x))
+    for g, e in zip(made, expected, strict=True):
+        np.testing.assert_array_equal(g, e)
