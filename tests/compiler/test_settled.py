@@ -7,7 +7,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena import lax
 from catena.compiler.graph.settled import MOST_BYTES
-from catena.compiler.native.compile import program_of
+from catena.compiler.native.compile import compile_jaxpr, program_of
 
 rng = np.random.default_rng(5)
 K = rng.standard_normal((80, 80), np.float32)
@@ -29,12 +29,23 @@ CASES = {
     "transform": (lambda k: jnp.abs(jnp.fft.rfft(k)), LONG),
     "scatter": (lambda k: jnp.zeros(50).at[jnp.arange(40_000) % 50].add(k), LONG),
     "one after another": (lambda k: jnp.sum(jnp.cumsum(jnp.sort(k))[::2]), LONG),
+    "draws": (lambda k: jax.random.normal(jax.random.key(k.astype(int)[0]), (1000,)), np.array([7, 1])),
+    "positions": (
+        lambda k: jnp.sin(jnp.exp(-k / 1e4) * jnp.arange(40_000)).reshape(400, 100) + jnp.zeros((3, 400, 100)),
+        LONG,
+    ),
+    "positions in half precision": (lambda k: jnp.cos(jnp.exp(k.astype("bfloat16") * 0.1) * 3) * 2 + 1, LONG),
     "half precision": (lambda k: jnp.sum(k.astype("bfloat16")), LONG),
 }
 
 
 def steps(f, *args) -> list[str]:
     return [step.name for _, step in program_of(jax.make_jaxpr(f)(*args)).steps()]
+
+
+def sizes(f, *args) -> list[int]:
+    """The bytes of the arrays that a program holds."""
+    return [x.nbytes for x in compile_jaxpr(jax.make_jaxpr(f)(*args)).parts.constants if x.nbytes > 1000]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -49,6 +60,21 @@ def test_it_has_the_bits_of_what_is_computed_in_each_call(name):
 def test_calls_do_not_compute_it_again():
     assert "contract" in steps(lambda k, x: k @ k.T + x, K, 1.0)
     assert "contract" not in steps(lambda x: jnp.asarray(K) @ jnp.asarray(K).T + x, 1.0)
+
+
+def test_what_is_computed_where_it_is_read_stays_there():
+    x = np.ones((200, 200), np.float32)
+    assert steps(lambda x: jnp.where(jnp.arange(200) > jnp.arange(200)[:, None], x, 0), x) == ["launch"]
+    assert sizes(lambda x: jnp.where(jnp.arange(200) > jnp.arange(200)[:, None], x, 0), x) == []
+
+
+def test_there_is_room_for_some():
+    n = MOST_BYTES // 8
+    f = lambda x: [jnp.sin(jnp.exp((lax.iota(int, n) + k) * 1e-5)) + x for k in range(5)]
+    assert sizes(f, 1.0) == [4 * n] * 4
+    np.testing.assert_allclose(
+        jax.jit(f)(1.0), [np.sin(np.exp(np.arange(k, k + n) * 1e-5)) + 1 for k in range(5)], 2e-6
+    )
 
 
 def test_the_gradient_of_a_running_sum():

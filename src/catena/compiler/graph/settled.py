@@ -1,9 +1,9 @@
 """What depends on no argument, and takes long, is computed once, when the program is compiled, and is a constant then.
 
-Sums of ones in the gradient of a running sum, the factor of a matrix that a function closes over: such values are the
-same in each call. Only operations over whole arrays count, whose results are stored anyway; elementwise ones are
-computed where they are read. A program of their own makes them, of the same kernels, so they have the same bits. Loops
-are left where they are: nobody knows how long they run.
+Sums of ones in the gradient of a running sum, the factor of a matrix that a function closes over, sines of positions,
+draws by a known key: such values are the same in each call. Operations over whole arrays count, whose results are
+stored anyway, and elementwise ones that take longer than to read their results. A program of their own makes them, of
+the same kernels, so they have the same bits. Loops are left where they are: nobody knows how long they run.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from catena.compiler.graph.forms import Constant
+from catena.compiler.graph.forms import COSTLY_FROM, OPS, Constant
 from catena.compiler.graph.graph import Region, Value
 
 WHOLE = frozenset(
     "reduce argreduce cumulative scatter runs dot convolve sort_keys argsort select ranked fourier lapack "
     "small_matrices".split()
 )
-AS_GIVEN = frozenset(
-    "constant map iota broadcast transpose reshape slice reverse pad gather dynamic_slice window alias concatenate "
+OTHERS = frozenset(
+    "map broadcast transpose reshape slice reverse pad gather dynamic_slice window alias concatenate "
     "dynamic_update_slice output".split()
 )
-FLOOR = 1 << 14  # operations that are worth a program of their own
-MOST_BYTES = 1 << 20  # of a constant, so that no memory is held for long that others need
+FLOOR = 1 << 15  # tenths of nanoseconds, roughly, that are worth a program of their own
+MOST_BYTES = 1 << 20  # of a constant, and of all of a program twice as many: others need memory, too
 
 
 def settle(region: Region, run: Callable[[Region], Sequence[np.ndarray]]) -> Region:
@@ -40,35 +40,58 @@ def settle(region: Region, run: Callable[[Region], Sequence[np.ndarray]]) -> Reg
 
 def _found(region: Region) -> list[Value]:
     """The last values in their order that depend on no argument and are worth it: those which others read."""
-    free = {v.number for v in region.values if v.form in ("constant", "iota")}
-    taken: set[int] = set()
+    work: dict[int, int] = {}  # of what depends on no argument: how long it takes, with what it is made from
+    worth: set[int] = set()
     for v in region.values:
-        if v.form in WHOLE | AS_GIVEN and v.args and all(a.number in free for a in v.args):
-            free.add(v.number)
-            if _work(v) >= FLOOR:
-                taken.add(v.number)
-    if not taken:
+        if v.form in ("constant", "iota"):
+            work[v.number] = 0
+        elif v.form in WHOLE | OTHERS and v.args and all(a.number in work for a in v.args):
+            work[v.number] = total = _work(v) + max(work[a.number] for a in v.args)
+            if total >= FLOOR and _can_stay(v) and (_node(v).form in WHOLE or total >= COSTLY_FROM * v.size):
+                worth.add(v.number)
+    if not worth:
         return []
-    read = {v.number for v in (*region.outputs, *region.effects)}
+    read, found = {v.number for v in (*region.outputs, *region.effects)}, []
     for v in reversed(region.values):
-        if v.number in read and v.number not in taken:
+        if v.number in read & worth:
+            found.append(v)
+        elif v.number in read:
             read |= {a.number for a in v.args}
-    return [v for v in region.values if v.number in read & taken]
+    return _some(found[::-1])
+
+
+def _some(values: list[Value]) -> list[Value]:
+    """As many of them as there is room for."""
+    left, taken = 2 * MOST_BYTES, []
+    for v in values:
+        if v.nbytes <= left:
+            taken.append(v)
+            left -= v.nbytes
+    return taken
+
+
+def _node(v: Value) -> Value:
+    """The node that a value is a result of."""
+    return v.args[0] if v.form == "output" else v
+
+
+def _can_stay(v: Value) -> bool:
+    """Whether a value can be a constant: a node that has several results is none, nor is one of those alone."""
+    results = _node(v).results or [v]
+    return v in results and sum(x.nbytes for x in results) <= MOST_BYTES
 
 
 def _work(v: Value) -> int:
-    """Operations that a value takes, roughly; none where it is no result over whole arrays, or too large to keep."""
-    node = v.args[0] if v.form == "output" else v
-    results = node.results or [node]
-    if node.form not in WHOLE or v not in results or sum(x.nbytes for x in results) > MOST_BYTES:
-        return 0
-    if node.form == "dot":
-        lhs, (contracted, *_) = node.args[0], node.params.numbers
+    """How long a node takes by itself, roughly."""
+    if v.form == "map":
+        return v.size * OPS[v.params.op].cost
+    if v.form == "dot":
+        lhs, (contracted, *_) = v.args[0], v.params.numbers
         return v.size * math.prod(lhs.shape[d] for d in contracted)
-    if node.form == "convolve":
-        return v.size * node.args[1].size
-    size = sum(a.size for a in node.args)
-    return size * node.args[0].shape[-1] if node.form in ("lapack", "small_matrices") else size
+    if v.form == "convolve":
+        return v.size * v.args[1].size
+    size = sum(a.size for a in v.args) if v.form in WHOLE else 0
+    return size * v.args[0].shape[-1] if v.form in ("lapack", "small_matrices") else size
 
 
 def _alone(values: Sequence[Value]) -> Region:
