@@ -157,3 +157,13 @@ def test_short_rows_are_folded_by_a_kernel_of_their_own():
         assert ("on its rows: sub, argmin" in text) is not alone
         expected = ((x[:, None].astype("float64") - w) ** 2).sum(-1).argmin(-1)
         np.testing.assert_array_equal(f(x, w), expected)
+
+
+@pytest.mark.parametrize("shape", [(300, 128), (1000, 64), (3, 200, 96)])
+def test_a_column_beside_a_matrix_that_is_read_across(shape):
+    """Its rows are the columns of what is computed, which a task does not have whole."""
+    rng = np.random.default_rng(3)
+    x, g = (rng.standard_normal(s).astype(np.float32) for s in (shape, (*shape[:-1], 1)))
+    made = catena.jit(lambda x, g: catena.numpy.swapaxes(x, -1, -2) @ g * 2 + 1)(x, g)
+    expected = np.swapaxes(x, -1, -2).astype(np.float64) @ g * 2 + 1
+    np.testing.assert_allclose(made, expected, rtol=1e-4, atol=1e-3)

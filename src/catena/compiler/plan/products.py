@@ -156,8 +156,8 @@ def row_shape(v: Value) -> tuple:
     """The leading dimensions of a contraction by tiles that are not its columns."""
     if v.form == "convolve":
         return v.shape[:-1]
-    lhs, _, (lc, _, _, _) = _vector_first(v)
-    return v.shape[: lhs.ndim - len(lc)]
+    lhs, (lc, _, lb, _) = v.args[0], v.params.numbers
+    return v.shape[: len(lb) if _vector_first(v)[0] is not lhs else lhs.ndim - len(lc)]
 
 
 # ---- by tiles ----------------------------------------------------------------------------------------------
