@@ -59,6 +59,7 @@ class Body:
         self.ranges: dict[int, tuple[int, int]] = {}  # of integers that are computed, where they are known
         self.exact: dict[int, Affine] = {}  # integers that move with the loops, such as the places of a window
         self.local: dict = {}  # (value number, index) -> statements, for values computed in this body
+        self.alternating: dict[int, int] = {}  # dimensions of which something is asked at every so many places
 
     # ---- statements ----------------------------------------------------------------------------------------
 
@@ -270,12 +271,15 @@ class Number(float):
 
 def _split(a: Affine, n: int, body: Body) -> tuple[Affine, Affine]:
     """`a // n` and `a % n`: exact on the terms that are multiples of n when the rest stays below n."""
+    moving = (0, tuple((d, c) for d, c in a[1] if c % n), tuple((t, c) for t, c in a[2] if c % n))
+    least, _ = body.bounds(moving)
+    steps = a[0] // n if least is not None and least >= 0 else 0  # what goes down from the end stays above zero
     whole = (
-        0,
+        steps,
         tuple((d, c // n) for d, c in a[1] if c % n == 0),
         tuple((t, c // n) for t, c in a[2] if c % n == 0),
     )
-    rest = (a[0], tuple((d, c) for d, c in a[1] if c % n), tuple((t, c) for t, c in a[2] if c % n))
+    rest = (a[0] - n * steps, *moving[1:])
     low, high = body.bounds(rest)
     if low is not None and low >= 0 and high < n:
         return whole, rest
@@ -397,17 +401,27 @@ def _pad(body: Body, v: Value, index, mask):
     x, fill = v.args
     moved, within = [], -1
     for ix, (lo, _, mid), n in zip(index, v.params.config, x.shape):
-        at = affine.shift(ix, -lo)
-        if mid:
-            outer, inner = _split_floor(at, mid + 1, body)
-            within = body.both(within, body.stmt("eq", "bool", (body.affine(inner), body.const(0, INDEX))))
-            at = outer
-        within = body.both(within, body.inside(at, n))
+        at, here = _every(body, affine.shift(ix, -lo), mid + 1)
+        if here is None:
+            return body.read(fill, (), mask)
+        within = body.both(body.both(within, here), body.inside(at, n))
         moved.append(at)
     if x.size == 0:
         return body.read(fill, (), mask)
     yes = body.read(x, tuple(moved), body.both(mask, within))
     return choose(body, within, yes, body.read(fill, (), mask), v.dtype)
+
+
+def _every(body: Body, a: Affine, n: int) -> tuple[Affine, int | None]:
+    """`a / n`, and the mask of the places where that is whole; None where it is whole nowhere."""
+    if n == 1:
+        return a, -1
+    outer, inner = _split_floor(a, n, body)
+    if affine.is_constant(inner):
+        return outer, None if inner[0] else -1
+    if not a[2] and len(a[1]) == 1 and a[1][0][1] == 1:
+        body.alternating.setdefault(a[1][0][0], n)
+    return outer, body.stmt("eq", "bool", (body.affine(inner), body.const(0, INDEX)))
 
 
 def _split_floor(a: Affine, n: int, body: Body) -> tuple[Affine, Affine]:
@@ -429,11 +443,10 @@ def _window(body: Body, v: Value, index, mask):
     moved, within = [], -1
     for d in range(rank):
         at = affine.add(affine.scale(index[d], p.strides[d]), affine.scale(index[rank + d], p.window_dilation[d]))
-        at = affine.shift(at, -p.padding[d][0])
-        if p.base_dilation[d] > 1:
-            at, inner = _split_floor(at, p.base_dilation[d], body)
-            within = body.both(within, body.stmt("eq", "bool", (body.affine(inner), body.const(0, INDEX))))
-        within = body.both(within, body.inside(at, x.shape[d]))
+        at, here = _every(body, affine.shift(at, -p.padding[d][0]), p.base_dilation[d])
+        if here is None:
+            return body.read(fill, (), mask)
+        within = body.both(body.both(within, here), body.inside(at, x.shape[d]))
         moved.append(at)
     if x.size == 0:
         return body.read(fill, (), mask)

@@ -33,7 +33,7 @@ def by_elements(fused: Fused) -> frozenset[int]:
     values, found = fused.region.values, set[int]()
     for step in fused.steps:
         if step.kernel is not None:
-            nest = fused.nests.of(step)
+            nest = fused.nests.alone(step)
             found |= {b for b, offset in _accesses(nest) if not _is_line(values[b], nest.extents, offset)}
         elif step.node is not None and step.node.form == "dot":
             found |= {fused.root(x) for x in (*step.node.args, step.node) if sum(n > 1 for n in x.shape) > 1}

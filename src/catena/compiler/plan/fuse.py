@@ -64,6 +64,7 @@ class Step:
     writes: list[int] = field(default_factory=list)
     group: Any = None  # a `rows.RowGroup`: kernels that run together
     nest: Any = None  # the kernel's loop nest, once it is built
+    alternates: bool = False  # whether that asks something at every so many places (see `nests.in_turn`)
     epilogue: Any = None  # of a product: the loop nest of the kernel that follows on each block of rows (`epilogues`)
     follower: Step | None = None  # the step that the epilogue was
     operands: frozenset[int] = frozenset()  # of a product with an epilogue: what the product itself reads

@@ -173,7 +173,7 @@ def _join(p: Planner, frame: Frame, made: list[Value], joins: list[Nest]) -> Non
 
 def kernel(p: Planner, frame: Frame, i: int, _) -> None:
     step = frame.fused.steps[i]
-    nest = frame.nests.of(step)
+    nest = frame.nests.alone(step)
     written = [p.define(frame, frame.fused.region.values[n]) for n in step.writes]
     reads = {frame.blocks[r] for r in step.reads if r in frame.blocks}
     launch(p, frame, nest, in_place=any(b in reads for b in written))

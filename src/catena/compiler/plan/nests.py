@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -15,6 +17,9 @@ from catena.compiler.kernels.body import INDEX, Body, clamped_start, places
 from catena.compiler.kernels.loops import Fold, Nest, Run, Store
 from catena.compiler.plan.fuse import Fused, Kernel, Step
 from catena.core.dtypes import KIND
+
+IN_TURN = 4  # places that an iteration does at most
+Write = Callable[[Body, tuple, int], list[Store]]  # what writes at an index, where a mask holds
 
 
 class NestBuilder:
@@ -37,12 +42,20 @@ class NestBuilder:
     def of(self, step: Step) -> Nest:
         """The loop nest of a step that is a kernel, made once."""
         if step.nest is None:
-            step.nest = self.kernel(step.kernel)
+            step.nest, step.alternates = self.kernel(step.kernel)
         return step.nest
 
-    def kernel(self, kernel: Kernel) -> Nest:
-        own = frozenset(v.number for v in kernel.roots if v.form not in ("reduce", "argreduce"))
-        body = self.body(kernel.space, own)
+    def alone(self, step: Step) -> Nest:
+        """The loop nest of a step that is a kernel and does not run with others; it may have other extents."""
+        nest, kernel = self.of(step), step.kernel
+        if step.alternates and not kernel.axes:
+            step.nest = nest = self.in_turn(kernel.space, self._writes(kernel), _own(kernel))
+            step.alternates = False
+        return nest
+
+    def kernel(self, kernel: Kernel) -> tuple[Nest, bool]:
+        """The loop nest of a kernel, and whether something in it is asked at every so many places."""
+        body = self.body(kernel.space, _own(kernel))
         index = dims(len(kernel.space))
         stores, folds = [], []
         for v in kernel.roots:
@@ -51,11 +64,43 @@ class NestBuilder:
             elif v.form == "argreduce":
                 folds.append(self._argreduce(body, v, index))
             else:
-                s = body._read_new(v, index, -1) if v.number in own else body.read(v, index)
-                body._read[(v.number, index, -1)] = s
-                if v.number not in kernel.dropped:
-                    stores += store_value(body, v, index, s)
-        return loops.from_body(body, kernel.axes, stores, folds)
+                stores += self._root(body, kernel, v, index)
+        return loops.from_body(body, kernel.axes, stores, folds), bool(body.alternating)
+
+    def _writes(self, kernel: Kernel) -> Write:
+        """What a kernel writes that folds nothing."""
+        return lambda body, index, mask: [
+            store for v in kernel.roots for store in self._root(body, kernel, v, index, mask)
+        ]
+
+    def _root(self, body: Body, kernel: Kernel, v: Value, index: tuple, mask: int = -1) -> list[Store]:
+        """What stores a value that a kernel makes, for others that read it there."""
+        s = body._read_new(v, index, mask)
+        body._read[(v.number, index, mask)] = s
+        return store_value(body, v, index, s, mask) if v.number not in kernel.dropped else []
+
+    def in_turn(self, space: tuple, write: Write, own: frozenset = frozenset()) -> Nest:
+        """A nest over so many places. Where something is asked at every so many places of a dimension, as with zeros
+        between the elements of a pad, an iteration does so many, and at each of them it is known what is there.
+        """
+        counts: dict[int, int] = {}
+        body, stores = self._round(space, counts, write, own)
+        for d, n in body.alternating.items():
+            if math.prod(counts.values()) * n <= IN_TURN and space[d] >= 2 * n:
+                counts[d] = n
+        if counts:
+            body, stores = self._round(space, counts, write, own)
+        return loops.from_body(body, (), stores)
+
+    def _round(self, space: tuple, counts: dict[int, int], write: Write, own: frozenset) -> tuple[Body, list[Store]]:
+        """What is done where `counts` places of some dimensions are one iteration."""
+        body = self.body(tuple(-(-n // counts.get(d, 1)) for d, n in enumerate(space)), own)
+        stores: list[Store] = []
+        for each in itertools.product(*(range(counts.get(d, 1)) for d in range(len(space)))):
+            index = [affine.shift(affine.scale(affine.dim(d), counts.get(d, 1)), k) for d, k in enumerate(each)]
+            mask = functools.reduce(body.both, (body.inside(index[d], space[d]) for d in counts), -1)
+            stores += write(body, tuple(index), mask)
+        return body, stores
 
     def _reduce(self, body: Body, v: Value, index: tuple, number: int) -> list[Fold]:
         kind, axes = v.params.kind, v.params.axes
@@ -104,13 +149,19 @@ class NestBuilder:
         nests, at, axis = [], 0, v.params.dimension
         for parts in _alike(v.args, together):
             shape = parts[0].shape
-            body, index, stores = self.body(shape), dims(len(shape)), []
-            for x in parts:
-                moved = tuple(affine.shift(ix, at) if d == axis else ix for d, ix in enumerate(index))
-                stores += store_value(body, v, moved, body.read(x, index))
-                at += shape[axis]
-            nests.append(loops.from_body(body, (), stores))
+            starts = [at + k * shape[axis] for k in range(len(parts))]
+            nests.append(self.in_turn(shape, functools.partial(self._parts, v, parts, starts)))
+            at += len(parts) * shape[axis]
         return nests
+
+    @staticmethod
+    def _parts(v: Value, parts: list, starts: list, body: Body, index: tuple, mask: int) -> list[Store]:
+        """What writes parts of a concatenation, which begin there."""
+        stores = []
+        for x, start in zip(parts, starts):
+            moved = tuple(affine.shift(ix, start) if d == v.params.dimension else ix for d, ix in enumerate(index))
+            stores += store_value(body, v, moved, body.read(x, index, mask), mask)
+        return stores
 
     def copy(self, source: Value, target: Value, start: int = 0, axis: int = 0) -> Nest:
         """What writes a value into memory, from `start` along a dimension."""
@@ -286,6 +337,11 @@ def product_folds(body: Body, v: Value, lhs: Value, rhs: Value, a, b, offset) ->
 
 
 # ---- helpers -----------------------------------------------------------------------------------------------
+
+
+def _own(kernel: Kernel) -> frozenset:
+    """The values that a kernel makes, at the places where it reads them."""
+    return frozenset(v.number for v in kernel.roots if v.form not in ("reduce", "argreduce"))
 
 
 def dims(rank: int) -> tuple:
