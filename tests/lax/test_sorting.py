@@ -78,6 +78,19 @@ def test_complex():
     assert both(lax.sort, x).tolist() == [0, 1j, 5j, 1 + 1j, 1 + 2j]
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 5), (300, 1), (40, 7), (3, 1000)])
+def test_the_greatest_one_is_the_first_of_top_k(dtype, shape):
+    x = np.random.default_rng(3).integers(0, 5, shape).astype(dtype)
+    if np.dtype(dtype).kind == "f":
+        x.flat[:: shape[1] + 3], x.flat[1 :: shape[1] + 2], x.flat[2 :: shape[1] + 4] = -0.0, np.nan, 0.0
+    values, places = both(lambda x: lax.top_k(x, 1, axis=1), x)
+    key = np.where(np.isnan(x.astype(float)), np.inf, x.astype(float))
+    expected = np.argmax(key + np.where((key == 0) & ~np.signbit(x.astype(float)), 1e-9, 0), 1)
+    assert np.array_equal(np.asarray(places)[:, 0], expected)
+    assert np.asarray(values).tobytes() == np.take_along_axis(x, expected[:, None], 1).tobytes()
+
+
 def test_top_k_orders_all_floats():
     x = np.array([0.0, -0.0, np.nan, 1, -0.0, 0.0, -np.inf], np.float32)
     values, places = both(lambda x: lax.top_k(x, 7), x)

@@ -99,11 +99,17 @@ def top_k(b, x, k: int, axis: int, of) -> list:
     """The indices of the `k` greatest elements along `axis` in descending order (NaN first), behind the elements `of`
     another array that are there.
     """
+    if k == x.shape[axis] == 1:
+        return [of, b.full(x.shape, np.zeros((), np.int32))]
     perm = [d for d in range(x.ndim) if d != axis] + [axis]
     rows = b.transpose(x, perm)
     down = b.map("not", sort_key(b, rows, True))
     if rows.shape[-1] >= 2**31:
         raise CompileError(f"top_k: rows of {rows.shape[-1]} elements are longer than 2**31 - 1")
-    (order,) = b.multi("select", [down], [((*rows.shape[:-1], k), np.int32)])
+    shape = (*rows.shape[:-1], k)
+    if k == 1:
+        order = b.reshape(b.argreduce("min", down, x.ndim - 1, np.int32), shape)
+    else:
+        (order,) = b.multi("select", [down], [(shape, np.int32)])
     back = np.argsort(perm)
     return [b.transpose(take_last(b, b.transpose(of, perm), order), back), b.transpose(order, back)]
