@@ -121,6 +121,7 @@ def test_dump_writes_every_stage(folder, tmp_path):
         "fuse",
         "graph",
         "inset",
+        "trim",
         "ll",
         "nests",
         "opt.ll",

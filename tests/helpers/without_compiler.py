@@ -20,6 +20,7 @@ BITS = "NumPy's bits depend on how operands lie in memory"
 # without any: all of them
 ROWS = [
     (BITS, "compiler/test_amx.py", "test_bits_hang_on_a_row_and_a_column_alone"),
+    (TEXTS, "compiler/test_trimming.py", "test_rows_that_nobody_reads_are_not_computed"),
     (BITS, "compiler/test_settled.py", "test_it_has_the_bits_of_what_is_computed_in_each_call"),
     (TEXTS, "compiler/test_settled.py", "test_calls_do_not_compute_it_again", "test_large_results_and_loops_stay",
      "test_what_is_computed_where_it_is_read_stays_there", "test_there_is_room_for_some"),

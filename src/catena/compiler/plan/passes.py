@@ -4,6 +4,7 @@
     replace       what loops read where they have written is handed on             Region -> Region
     rotate        conditions that look at arrays are asked where these are made    Region -> Region
     inset         updates at known places are choices, element by element          Region -> Region
+    trim          rows of joined arrays that nobody reads are left out            Region -> Region
     turn          products that are only read transposed are computed so           Region -> Region
     fuse          which values are stored, and which loop nests compute them       Region -> Fused
     stitch        kernels over the same rows run together, block by block          Fused -> Fused
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from catena.compiler.graph import insets, intervals, replacement, rotation
+from catena.compiler.graph import insets, intervals, replacement, rotation, trimming
 from catena.compiler.graph.graph import Region
 from catena.compiler.machine import Machine
 from catena.compiler.plan import (
@@ -84,6 +85,10 @@ def _inset(region: Region, machine: Machine) -> Region:
     return insets.inset(region)
 
 
+def _trim(region: Region, machine: Machine) -> Region:
+    return trimming.trim(region)
+
+
 def _turn(region: Region, machine: Machine) -> Region:
     return turning.turn(region)
 
@@ -112,6 +117,7 @@ PASSES = (
     ("replace", _replace),
     ("rotate", _rotate),
     ("inset", _inset),
+    ("trim", _trim),
     ("turn", _turn),
     ("fuse", _fuse),
     ("stitch", _stitch),

@@ -1,0 +1,38 @@
+"""Slices of what is joined are what is joined of slices, where most is left out."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena import lax
+from catena.compiler.native.compile import nests
+
+rng = np.random.default_rng(8)
+
+
+def joined(x, d):
+    return jnp.concatenate([x * 2, x, jnp.sin(x)], d)
+
+
+@pytest.mark.parametrize("d", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(6, 5, 4), (1, 9, 2), (3, 1, 7), (0, 4, 4)])
+def test_slices_have_the_elements_of_the_whole(shape, d):
+    x = rng.standard_normal(shape, np.float32)
+    whole = np.asarray(joined(x, d))
+    for _ in range(8):
+        start = [int(rng.integers(0, n + 1)) for n in whole.shape]
+        limit = [int(rng.integers(a, n + 1)) for a, n in zip(start, whole.shape, strict=True)]
+        strides = [int(rng.integers(1, 4)) for _ in shape]
+        cut = tuple(slice(*each) for each in zip(start, limit, strides, strict=True))
+        found = jax.jit(lambda x: lax.slice(joined(x, d), start, limit, strides))(x)  # noqa: B023
+        assert np.array_equal(found, whole[cut])
+        slope = jax.jit(jax.grad(lambda x: jnp.sum(lax.slice(joined(x, d), start, limit, strides) ** 2)))(x)  # noqa: B023
+        other = jax.grad(lambda x: jnp.sum(joined(x, d)[cut] ** 2))(x)  # noqa: B023
+        np.testing.assert_allclose(slope, other, rtol=1e-5, atol=1e-5)
+
+
+def test_rows_that_nobody_reads_are_not_computed():
+    x = np.ones((4000, 7), np.float32)
+    made = nests(jax.make_jaxpr(lambda x: jnp.stack([x * k for k in (2, 3)])[:, :30] + 1)(x))
+    assert "4000" not in "".join(made)
