@@ -96,6 +96,34 @@ def test_products_of_bytes(spec):
         np.testing.assert_array_equal(interpreted(program, [x, y])[0], exact(x, y, spec))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, BF16], ids=["int8", "bfloat16"])
+@pytest.mark.parametrize("spec, steps", [("mk,kn->mn", 3), ("bmk,bkn->bmn", 3), ("mk,knb->mnb", 3), ("mk,nk->mn", 4)])
+def test_the_right_operand_is_packed_from_where_it_lies(spec, steps, dtype):
+    """In one step, after the left one, unless its columns do not lie side by side; 300 are more than 8 panels."""
+    rng = np.random.default_rng(13)
+    sizes = dict(b=3, m=40, n=300, k=70)
+    x, y = (rng.integers(-9, 10, [sizes[c] for c in s]).astype(dtype) for s in spec.split("->")[0].split(","))
+    f = lambda x, y: jnp.einsum(spec, x, y, preferred_element_type=jnp.int32 if dtype == np.int8 else np.float32)
+    program, tiles = planned(f, x, y)
+    assert len(tiles) == 1 and len(list(program.steps())) == steps
+    expected = np.einsum(spec, x.astype(np.float32), y.astype(np.float32))
+    for made in (jax.jit(f)(x, y), interpreted(program, [x, y])[0]):
+        np.testing.assert_array_equal(made, expected)
+
+
+@pytest.mark.parametrize("m, n", [(2049, 2048), (1030, 4100), (2050, 4096)])
+def test_results_that_go_past_the_caches(m, n):
+    """Those of 16 MiB and more, by whole lines where rows begin at such."""
+    rng = np.random.default_rng(14)
+    x, y = rng.integers(-9, 10, (m, 40)), rng.integers(-9, 10, (40, n))
+    for dtype, result in ((np.int8, np.int32), (BF16, np.float32), (BF16, BF16)):
+        f = lambda x, y: jax.lax.dot(x, y, preferred_element_type=result)
+        a, b = x.astype(dtype), y.astype(dtype)
+        _, (tile,) = planned(f, a, b)
+        assert tile.past_caches == (m * n * np.dtype(result).itemsize >= 1 << 24)
+        np.testing.assert_array_equal(jax.jit(f)(a, b), (x @ y).astype(result))
+
+
 def test_sums_of_bytes_wrap_around():
     """Each term is 2**14: the sum of 2**17 of them is beyond the integers of 32 bits."""
     x, y = np.full((4, 1 << 17), -128, np.int8), np.full((1 << 17, 8), -128, np.int8)

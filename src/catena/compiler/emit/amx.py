@@ -8,8 +8,9 @@ Of int8 a row has 64 terms, in groups of four, and sums are int32, which wrap ar
 
 A block of C is two tiles by two, in registers 0 to 3, so each tile of A (4 and 5) and of B (6 and 7) that is loaded is
 used twice: a load takes 8 cycles, half of what a multiplication does. All terms are added up before the block is
-stored, in memory of its own; from there its rows go to C, as many rows and columns as there are, rounded to bfloat16
-if C is that.
+stored: in C, if it is whole, and numbers are stored as they are summed; else in memory of its own, from where its rows
+go to C, as many rows and columns as there are, rounded to bfloat16 if C is that. A task goes along blocks of rows, and
+for each along its panels, so that lines of C are written one behind the other.
 
 An element of products of bfloat16 is this: for each 32 terms, in their order, the sums of the even and of the odd ones,
 from zero, each term multiplied and added in one rounding; the two sums are added, and then what comes before. Terms
@@ -24,9 +25,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from catena.compiler.emit import launches, parallel, special
+from catena.compiler.emit import launches, parallel, special, streams
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.graph.types import TYPES, Type
+from catena.compiler.graph.types import TYPES, Type, vector
 from catena.compiler.plan.amx import BYTES, SIDE, AmxProduct
 
 ROWS = 16  # of a register, each of `BYTES`
@@ -36,13 +37,15 @@ SUMS = {"bfloat16": TYPES["float32"], "int8": TYPES["int32"]}
 CONFIGURATION = (1, 0, *[0x0001000100010001 * BYTES] * 2, 0, 0, 0x0101010101010101 * ROWS, 0)
 LINE = 4 * SIDE  # bytes of a row of a block, and of a group of terms of a panel
 STEP_OF_B = BYTES * SIDE  # bytes of a panel that one step reads
-PARAMETERS = "ptr readonly %a, ptr readonly %b, ptr %c, i64 %steps, i64 %line, i64 %across, i64 %lanes, i64 %rows"
+PARAMETERS = (
+    "ptr readonly %a, ptr readonly %b, ptr %c, i64 %steps, i64 %line, i64 %across, i64 %lanes, i64 %rows, i1 %past"
+)
 
 
 @lru_cache(maxsize=8)
 def text(operands: str, t: Type) -> str:
     """Parameters and body of a block of C, of type `t`, from such operands: rows lie `line` bytes apart in A
-    and `across` elements in C, so many `rows` and `lanes` are stored.
+    and `across` elements in C, so many `rows` and `lanes` are stored, `past` the caches if these are whole lines.
     """
     e = Emitter()
     block = e.slot(f"[{SIDE * LINE} x i8]", 64)
@@ -64,18 +67,58 @@ def text(operands: str, t: Type) -> str:
     e.do(f"{multiply}(i8 2, i8 5, i8 6)")
     e.do(f"{multiply}(i8 3, i8 5, i8 7)")
     e.end_loop(opened)
-    for tile in range(4):
-        place = e.element(block, "i8", tile // 2 * ROWS * LINE + tile % 2 * BYTES)
-        e.do(f"call void @llvm.x86.tilestored64(i8 {tile}, ptr {place}, i64 {LINE})")
-    order = ", ".join(f"i16 {i}" for i in range(SIDE))
-    count = e.splat(e.op("trunc i64 %lanes to i16"), "i16", SIDE)
-    mask = e.op(f"icmp ult <{SIDE} x i16> <{order}>, {count}")
+    line = e.op(f"mul nuw nsw i64 %across, {t.bytes}")
+    is_whole = e.op(f"icmp eq i64 {e.op('add nuw nsw i64 %lanes, %rows')}, {2 * SIDE}")
+    place = e.op("ptrtoint ptr %c to i64")
+    beside = e.op(f"and i64 {e.op(f'or i64 {line}, {place}')}, {streams.LINE - 1}")
+    goes_past = e.op(f"and i1 %past, {e.op(f'icmp eq i64 {beside}, 0')}")
+    whole, parts, past, through, done = (e.label() for _ in range(5))
+    e.branch(is_whole, whole, parts)
+    e.start(whole)
+    e.branch(goes_past, past, through)
+    e.start(past)
+    _store_rows(e, operands, t, block, streams.PAST)
+    e.jump(done)
+    e.start(through)
+    if t.narrow:
+        e.jump(parts)
+    else:
+        _store(e, "%c", line)
+        e.jump(done)
+    e.start(parts)
+    _store_rows(e, operands, t, block)
+    e.jump(done)
+    e.start(done)
+    return "\n".join([f"({PARAMETERS}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _store(e: Emitter, place: str, line: str | int) -> None:
+    """Writes the four tiles of a block whose rows lie so many bytes apart."""
+    below = e.element(place, "i8", e.op(f"mul nuw nsw i64 {line}, {ROWS}"))
+    for tile, at in enumerate((place, e.element(place, "i8", BYTES), below, e.element(below, "i8", BYTES))):
+        e.do(f"call void @llvm.x86.tilestored64(i8 {tile}, ptr {at}, i64 {line})")
+
+
+def _store_rows(e: Emitter, operands: str, t: Type, block: str, past: str = "") -> None:
+    """Writes as much of the four tiles as is there, by way of memory of its own; or all of them, `past` the caches."""
+    _store(e, block, LINE)
+    mask = None if past else _lanes(e, 0, SIDE)
     row, opened = e.begin_loop(0, "%rows")
     x = e.load(SUMS[operands], e.element(block, "i8", e.op(f"mul nuw nsw i64 {row}, {LINE}")), SIDE)
     x = special.round_bfloat16(e, x, SIDE) if t.narrow else x
-    e.store(t, x, e.element("%c", t.memory, e.op(f"mul nuw nsw i64 {row}, %across")), SIDE, mask=mask)
+    to = e.element("%c", t.memory, e.op(f"mul nuw nsw i64 {row}, %across"))
+    if past:
+        e.do(f"store {vector(t.memory, SIDE)} {e.narrow(x, t, SIDE)}, ptr {to}, align {streams.LINE}, {past}")
+    else:
+        e.store(t, x, to, SIDE, mask=mask)
     e.end_loop(opened)
-    return "\n".join([f"({PARAMETERS}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _lanes(e: Emitter, first: int, width: int) -> str:
+    """Which of so many columns from the first one on are among `lanes`."""
+    order = ", ".join(f"i16 {first + i}" for i in range(width))
+    count = e.splat(e.op("trunc i64 %lanes to i16"), "i16", width)
+    return e.op(f"icmp ult <{width} x i16> <{order}>, {count}")
 
 
 def _load(e: Emitter, tile: int, place: str, line: str | int) -> None:
@@ -89,14 +132,14 @@ def product(w, step: AmxProduct) -> None:
     if step.after is not None:
         pointers += [w.pointer(buffer) for buffer in step.operands.values()]
         after = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
-    size = p.operands.bytes
+    size, sizes = p.operands.bytes, after.sizes if after else []
     numbers = [p.column_blocks, p.row_blocks, p.blocks * SIDE, p.rows, p.panels, p.all_panels, p.columns, p.steps,
-               size * p.by_member, size * p.by_row, size * p.panel, *(after.sizes if after else [])]  # fmt: skip
+               size * p.by_member, size * p.by_row, p.panel, int(step.past_caches), *sizes]  # fmt: skip
     body = _task(w.function(text(p.operands.name, p.type)), p.type, after, len(pointers))
     parallel.through_pool(w, body, pointers, p.tasks, numbers, p.products // 128)
 
 
-NUMBERS = 11
+NUMBERS = 12
 
 
 def _task(block: str, t: Type, after: launches.Kernel | None, pointers: int) -> str:
@@ -106,7 +149,7 @@ def _task(block: str, t: Type, after: launches.Kernel | None, pointers: int) -> 
     e = Emitter()
     a, b, c, *own = (parallel.load_pointer(e, i) for i in range(pointers))
     table, numbers = parallel.load_numbers(e, pointers, NUMBERS)
-    across, down, each, rows, panels, all_panels, columns, steps, by_member, by_row, panel = numbers
+    across, down, each, rows, panels, all_panels, columns, steps, by_member, by_row, panel, past = numbers
     rest, column_block = _divide(e, "%k", across)
     member, row_block = _divide(e, rest, down)
     low = e.op(f"mul nuw nsw i64 {row_block}, {each}")
@@ -119,21 +162,27 @@ def _task(block: str, t: Type, after: launches.Kernel | None, pointers: int) -> 
     last = e.op(f"call i64 @llvm.smax.i64(i64 {e.op(f'sub nsw i64 {high}, {SIDE}')}, i64 0)")
     there = _least(e, rows, str(SIDE))
     e.do(f"call void @llvm.x86.ldtilecfg(ptr {_configuration(e)})")
-    j, by_panels = e.begin_loop(first, end)
-    at = e.op(f"add nuw nsw i64 {e.op(f'mul nuw nsw i64 {member}, {all_panels}')}, {j}")
-    b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {at}, {panel}"))
-    column = e.op(f"mul nuw nsw i64 {j}, {SIDE}")
-    lanes = _least(e, e.op(f"sub nuw nsw i64 {columns}, {column}"), str(SIDE))
+    b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {e.op(f'mul nuw nsw i64 {member}, {all_panels}')}, {panel}"))
+    past = e.op(f"icmp ne i64 {past}, 0")
     i, by_rows = e.begin_loop(low, high, SIDE)
     row = _least(e, i, last)  # rows that are left are computed with some of those before
     of_a = e.element(a, "i8", e.op(f"mul nsw i64 {row}, {by_row}"))
     place = e.op(f"mul nuw nsw i64 {e.op(f'add nuw nsw i64 {before}, {row}')}, {columns}")
+    j, by_panels = e.begin_loop(first, end)  # a block of A is in the nearest cache meanwhile
+    of_b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {j}, {panel}"))
+    column = e.op(f"mul nuw nsw i64 {j}, {SIDE}")
+    lanes = _least(e, e.op(f"sub nuw nsw i64 {columns}, {column}"), str(SIDE))
     of_c = e.element(c, t.memory, e.op(f"add nuw nsw i64 {place}, {column}"))
-    given = (*(f"ptr {x}" for x in (of_a, b, of_c)), *(f"i64 {x}" for x in (steps, by_row, columns, lanes, there)))
+    given = (
+        *(f"ptr {x}" for x in (of_a, of_b, of_c)),
+        *(f"i64 {x}" for x in (steps, by_row, columns, lanes, there)),
+        f"i1 {past}",
+    )
     e.do(f"call void @{block}({', '.join(given)})")
-    e.end_loop(by_rows)
     e.end_loop(by_panels)
+    e.end_loop(by_rows)
     e.do("call void @llvm.x86.tilerelease()")
+    e.lines.append(streams.FENCE)
     if after is not None:
         own += [e.element(table, "i64", NUMBERS)] if after.sizes else []
         bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (low, high)]

@@ -16,6 +16,7 @@ import numpy as np
 
 from catena.compiler.emit import (
     amx,
+    amx_packing,
     bounds,
     checks,
     contract,
@@ -37,7 +38,7 @@ from catena.compiler.emit.module import NUMBERS, Module, Texts
 from catena.compiler.graph.graph import Value
 from catena.compiler.machine import Machine
 from catena.compiler.plan import program as steps
-from catena.compiler.plan.amx import AmxProduct
+from catena.compiler.plan.amx import AmxPacking, AmxProduct
 from catena.compiler.plan.memory import SLOT_BYTES
 from catena.compiler.plan.program import ARENA, CONSTANT, NULL, SLOT, Block, Buffer, Program, Step
 from catena.core.context import context
@@ -189,6 +190,7 @@ RULES: dict[type[Step], Callable[[ProgramWriter, Step], None]] = {
     steps.Rows: launches.rows,
     steps.Contract: contract.contract,
     AmxProduct: amx.product,
+    AmxPacking: amx_packing.pack,
     steps.Gemm: gemm.gemm,
     steps.Sort: sort_steps.sort,
     steps.Order: sort_steps.order,

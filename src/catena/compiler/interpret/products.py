@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 from catena.compiler.graph.types import DTYPES
 from catena.compiler.interpret import operations
 from catena.compiler.interpret.memory import Memory
-from catena.compiler.plan.amx import BYTES, GROUP, SIDE, AmxProduct
+from catena.compiler.plan.amx import BYTES, GROUP, SIDE, AmxPacking, AmxProduct
 from catena.compiler.plan.contraction import Axis, Plan
 from catena.compiler.plan.fourier import COLUMNS, ODD
 from catena.compiler.plan.program import Contract, Gemm, Transform
@@ -75,6 +75,17 @@ def _unpacked(memory: Memory, step: Contract, dtype: np.dtype, members: int, ter
     return _walk(whole.reshape(-1), tuple(axes), "b").reshape(members, terms, line)
 
 
+def pack(memory: Memory, step: AmxPacking) -> None:
+    """Panels of groups of terms, with zeros beyond the last term and column."""
+    p = step.plan
+    dtype, group = DTYPES[p.type.name], GROUP // p.type.bytes
+    axes = (Axis(p.members, 0, p.by_member, 0), Axis(p.terms, 0, p.by_term, 0), Axis(p.columns, 0, 1, 0))
+    whole = np.zeros((p.members, p.groups * group, p.panels * SIDE), dtype)
+    whole[:, : p.terms, : p.columns] = _walk(memory[step.source].view(dtype), axes, "b")
+    panels = whole.reshape(p.members, p.groups, group, p.panels, SIDE).transpose(0, 3, 1, 4, 2)
+    memory[step.target].view(dtype)[: panels.size] = panels.reshape(-1)
+
+
 def amx(memory: Memory, step: AmxProduct) -> None:
     """C = A B of narrow numbers: A's rows as the plan's steps say, B in panels of groups of terms."""
     p = step.plan
@@ -82,7 +93,7 @@ def amx(memory: Memory, step: AmxProduct) -> None:
     line, group = p.steps * BYTES // size, GROUP // size
     axes = (Axis(p.members, p.by_member, 0, 0), Axis(p.rows, p.by_row, 0, 0), Axis(line, 1, 0, 0))
     a = _walk(memory[step.a].view(dtype), axes, "a").astype(wide)
-    panels = memory[step.b].view(dtype)[: p.members * p.all_panels * p.panel]
+    panels = memory[step.b].view(dtype)[: p.members * p.all_panels * p.panel // size]
     panels = panels.reshape(p.members, p.all_panels, line // group, SIDE, group).transpose(0, 2, 4, 1, 3)
     b = panels.reshape(p.members, line, p.all_panels * SIDE)[..., : p.columns].astype(wide)
     made = operations.narrow(_product(a, b), p.type)

@@ -18,7 +18,7 @@ from catena.compiler.interpret.memory import Memory
 from catena.compiler.interpret.nests import Place
 from catena.compiler.plan import program as steps
 from catena.compiler.plan import ranges
-from catena.compiler.plan.amx import AmxProduct
+from catena.compiler.plan.amx import AmxPacking, AmxProduct
 from catena.compiler.plan.program import Block, Program, Step
 from catena.core import failures
 from catena.core.errors import CompileError
@@ -92,6 +92,10 @@ def _contract(memory: Memory, step: steps.Contract) -> None:
     products.contract(memory, step)
     if step.after is not None:
         nests.run(step.after, memory.places(step.operands))
+
+
+def _pack(memory: Memory, step: AmxPacking) -> None:
+    products.pack(memory, step)
 
 
 def _amx(memory: Memory, step: AmxProduct) -> None:
@@ -195,6 +199,7 @@ RULES: dict[type[Step], Callable[[Memory, Any], None]] = {
     steps.Rows: _rows,
     steps.Contract: _contract,
     AmxProduct: _amx,
+    AmxPacking: _pack,
     steps.Gemm: products.gemm,
     steps.Sort: keys.sort,
     steps.Order: keys.order,

@@ -1,9 +1,9 @@
 """Products of bfloat16 and int8 by the processor's own tiles: the step, its plan, and how operands are laid out for it.
 
 The left operand is read where it lies if its terms lie side by side, in whole steps of a tile; else it is copied to
-such a layout, with zeros behind the terms. The right one is packed: columns in panels, of which each group of terms
-lies side by side (see `emit.amx`). Both are copied by loop nests like any others, before the loop around where they do
-not change in it.
+such a layout, with zeros behind the terms, by a loop nest like any other. The right one is packed: columns in panels,
+of which each group of terms lies side by side (see `emit.amx_packing`); where its columns do not lie side by side, it
+is copied so that they do first. Both before the loop around where they do not change in it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ GROUP = 4  # bytes of a column's terms that lie side by side in B
 TASK = 1 << 23  # multiplications that make a task: some 10 us
 SHARED = 1 << 24  # from which on threads pay
 MOST_TASKS = 64
+PANELS = 8  # of a task at least, or half of all: for each, a block of rows is read again
+PACKED = 1 << 17  # bytes that a task packs
 BLOCKS = 8  # of rows, of a task at most
 FEW_BLOCKS = 2  # likewise where tasks take whole rows, to be enough
 
@@ -63,8 +65,8 @@ class Plan(NamedTuple):
 
     @property
     def panel(self) -> int:
-        """Elements of B that a panel has."""
-        return self.steps * BYTES // self.operands.bytes * SIDE
+        """Bytes of a panel of B."""
+        return self.steps * BYTES * SIDE
 
     @property
     def tasks(self) -> int:
@@ -75,6 +77,66 @@ class Plan(NamedTuple):
         return self.members * self.rows * self.columns * self.terms
 
 
+class Panels(NamedTuple):
+    """B as it lies: elements from a member and a term to the next, columns side by side; and what panels it makes."""
+
+    type: Type
+    members: int
+    terms: int
+    columns: int
+    by_member: int
+    by_term: int
+
+    @property
+    def panels(self) -> int:
+        """Of a member."""
+        return -(-self.columns // SIDE)
+
+    @property
+    def groups(self) -> int:
+        """Of terms, in whole steps."""
+        return -(-self.terms * self.type.bytes // BYTES) * (BYTES // GROUP)
+
+    @property
+    def panel(self) -> int:
+        """Bytes of a panel."""
+        return self.groups * GROUP * SIDE
+
+    @property
+    def each(self) -> int:
+        """Groups of terms that a task packs, of all columns: lines are read one behind the other."""
+        steps = max(PACKED // (self.panels * SIDE * BYTES), 1)
+        return min(steps * (BYTES // GROUP), self.groups)
+
+    @property
+    def parts(self) -> int:
+        """Tasks of a member."""
+        return -(-self.groups // self.each)
+
+
+@dataclass(eq=False)
+class AmxPacking(Step):
+    """Copies the right operand of products into panels, of which each group of terms lies side by side, with zeros
+    beyond the last term and column.
+    """
+
+    plan: Panels
+    source: Buffer
+    target: Buffer
+    name: ClassVar[str] = "pack"
+
+    def reads(self):
+        return [self.source]
+
+    def writes(self):
+        return [self.target]
+
+    def detail(self):
+        p = self.plan
+        sizes = f"{f'batch {p.members}, ' if p.members > 1 else ''}terms {p.terms}, columns {p.columns}"
+        return f"{p.type.name} {sizes}; panels of {SIDE}"
+
+
 @dataclass(eq=False)
 class AmxProduct(Step):
     """C = A B of narrow numbers. `after` is a loop nest that a task runs on its rows, as in `Contract`."""
@@ -83,6 +145,7 @@ class AmxProduct(Step):
     a: Buffer
     b: Buffer
     c: Buffer
+    past_caches: bool  # whether C goes to memory so, where its blocks are whole lines
     after: Nest | None = None
     in_place: bool = False
     operands: dict[int, Buffer] = field(default_factory=dict)
@@ -116,7 +179,7 @@ def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
     lfree, rfree = _others(lhs, lc, lb), _others(rhs, rc, rb)
     members, rows, columns, terms = products.sizes(v)
     a, by_member, by_row, is_copy = _left(p, frame, lhs, (lb, lfree, lc), rows)
-    b = _right(p, frame, rhs, (*rb, *rc, *rfree), (members, terms, columns))
+    b = _right(p, frame, rhs, (rb, rc, rfree), (members, terms, columns))
     types = TYPES[NAMES[lhs.dtype]], TYPES[NAMES[v.dtype]]
     form = Plan(*types, members, rows, columns, terms, by_member, by_row, 1, 1, 1, 1)
     products.count(p, form.products, (lhs, rhs, v))
@@ -124,8 +187,9 @@ def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
     enough = by_rows.tasks >= min(_wanted(form), p.machine.sharing.row_tasks) or form.products < SHARED
     after, in_place = products.epilogue(p, frame, step, enough)
     plan = _tasks(form, p.machine, False) if after is None else by_rows
+    past = after is None and not p.depth and v.nbytes >= p.machine.memory.streamed
     of_after = {} if after is None else p.operands(frame, after)
-    frame.steps.append(AmxProduct(plan, a, b, p.address(frame, v), after, in_place, of_after))
+    frame.steps.append(AmxProduct(plan, a, b, p.address(frame, v), past, after, in_place, of_after))
     p.free_here(frame, (a, b) if is_copy else (b,))
     products.follow(p, frame, step, after, in_place)
 
@@ -164,32 +228,29 @@ def _in_room(p: Planner, frame: Frame, x: Value, order, shape: tuple, room: list
     return products.copied(p, frame, _padded(frame, _moved(frame, x, order, shape), room), anew)
 
 
-def _right(p: Planner, frame: Frame, x: Value, order, shape: tuple[int, int, int], anew: bool = False) -> Buffer:
-    """The right operand, by (members, terms, columns) in this order of its dimensions, packed as (members, panels,
-    groups of terms, columns of a panel, a group). Bytes are paired first, which loop nests do at full speed.
+def _right(p: Planner, frame: Frame, x: Value, dims, shape: tuple[int, int, int], anew: bool = False) -> Buffer:
+    """The right operand, whose dimensions are members, terms and columns, packed as (members, panels, groups of terms,
+    columns of a panel, a group): from where it lies, or from a copy whose columns lie side by side.
     """
     outside = frame.outside
     if outside is not None and products.is_fixed(outside, x):
         with p.before(outside):
-            made = _right(p, outside.frame, products.fixed(outside, x), order, shape, True)
+            made = _right(p, outside.frame, products.fixed(outside, x), dims, shape, True)
         outside.made.append(made)
         return made
-    members, *sizes = shape
-    terms, columns = (-(-n // each) * each for n, each in zip(sizes, (BYTES // x.dtype.itemsize, SIDE)))
-    x = _padded(frame, _moved(frame, x, order, shape), [members, terms, columns])
-    paired = None
-    if x.dtype.itemsize == 1:
-        x = beside(frame, "reshape", (members, terms // 2, 2, columns), (x,))
-        x = beside(frame, "transpose", (members, terms // 2, columns, 2), (x,), Transpose((0, 1, 3, 2)))
-        terms, paired = terms // 2, products.copied(p, frame, x, anew)
-        x = beside(frame, "beside", (members, terms, columns), (), dtype=np.dtype(np.int16))
-        frame.blocks[x.number] = paired
-        frame.fused.stored[x.number] = "bytes are paired before they are packed"
-    x = beside(frame, "reshape", (members, terms // 2, 2, columns // SIDE, SIDE), (x,))
-    x = beside(frame, "transpose", (members, columns // SIDE, terms // 2, SIDE, 2), (x,), Transpose((0, 3, 1, 4, 2)))
-    made = products.copied(p, frame, x, anew)
-    if paired is not None:
-        p.free(paired)
+    form = Panels(TYPES[NAMES[x.dtype]], *shape, 0, 0)
+    found, copied = products.strides(frame, x), None
+    apart = [None] if found is None else [products.group(x, found[1], group) for group in dims]
+    if found is not None and None not in apart and (apart[2] == 1 or form.columns == 1):
+        source, (by_member, by_term, _) = p.address(frame, found[0]), apart
+    else:
+        source = copied = products.copied(p, frame, _moved(frame, x, [d for group in dims for d in group], shape))
+        by_member, by_term = form.terms * form.columns, form.columns
+    size = form.members * form.panels * form.panel
+    made = p.allocate_anew(size) if anew else p.allocate(size)
+    frame.steps.append(AmxPacking(form._replace(by_member=by_member, by_term=by_term), source, made))
+    if copied is not None:
+        p.free(copied)
     return made
 
 
@@ -226,7 +287,7 @@ def _tasks(plan: Plan, machine: Machine, by_rows: bool) -> Plan:
         each = min(each, max(FEW_BLOCKS, whole // wanted))
     down = -(-whole // each)
     across = 1 if by_rows else min(plan.all_panels, -(-wanted // down))
-    panels = -(-plan.all_panels // across)
+    panels = max(-(-plan.all_panels // across), min(PANELS, -(-plan.all_panels // 2)))
     return plan._replace(row_blocks=down, blocks=each, column_blocks=-(-plan.all_panels // panels), panels=panels)
 
 

@@ -8,6 +8,7 @@ name what they read and write: a step's `operands` say where these are.
     rows        loop nests that run together on blocks of rows
     contract    a product or convolution by tiles, perhaps with a loop nest on each block of its rows
     amx         a product of bfloat16 or int8 by the processor's own tiles (`plan.amx`)
+    pack        its right operand, as these want it
     gemm        a product by BLAS
     sort order ranks select                       rows of keys
     transform   Fourier transforms along an axis

@@ -1,0 +1,110 @@
+"""Packing of the right operands of products by the processor's own tiles (see `emit.amx`), by a plan of `plan.amx`.
+
+A panel is 32 columns. Of each, the terms that an instruction adds up at once, four bytes of them, lie side by side: of
+16 columns, what lies in as many lines of B is brought together, and one permutation puts it in order. Lines are read
+from end to end, some panels of them at a time, and are asked for some terms before: from line to line, processors do
+not do so.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from catena.compiler.emit import parallel
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.graph.types import Type
+from catena.compiler.plan.amx import BYTES, GROUP, SIDE, AmxPacking
+
+HALF = 16  # columns of a register
+AT_A_TIME = 8  # panels: all of them would be written to the same few places of a cache
+AHEAD = 16  # terms
+
+
+def pack(w, step: AmxPacking) -> None:
+    """Writes the packing of an operand, in tasks."""
+    p, size = step.plan, step.plan.type.bytes
+    numbers = [p.parts, p.each, p.groups, p.terms, p.columns, p.panels, p.panel, size * p.by_member, size * p.by_term]
+    pointers = [w.pointer(buffer) for buffer in (step.source, step.target)]
+    elements = p.members * p.groups * p.panels * SIDE
+    parallel.through_pool(w, _task(p.type), pointers, p.members * p.parts, numbers, elements)
+
+
+@lru_cache(maxsize=2)
+def _task(t: Type) -> str:
+    """The function of task %k, which packs some groups of terms of a member, of all its columns."""
+    e = Emitter()
+    b, to = parallel.load_pointer(e, 0), parallel.load_pointer(e, 1)
+    _, numbers = parallel.load_numbers(e, 2, 9)
+    parts, each, groups, terms, columns, panels, panel, by_member, by_term = numbers
+    member = e.op(f"udiv i64 %k, {parts}")
+    before = e.op(f"mul i64 {member}, {parts}")
+    low = e.op(f"mul i64 {e.op(f'sub i64 %k, {before}')}, {each}")
+    high = _least(e, e.op(f"add nuw nsw i64 {low}, {each}"), groups)
+    b = e.element(b, "i8", e.op(f"mul nsw i64 {member}, {by_member}"))
+    to = e.element(to, "i8", e.op(f"mul i64 {e.op(f'mul i64 {member}, {panels}')}, {panel}"))
+    last = e.op(f"sub nsw i64 {terms}, 1")
+    first, by_panels = e.begin_loop(0, panels, AT_A_TIME)
+    end = _least(e, e.op(f"add nuw nsw i64 {first}, {AT_A_TIME}"), panels)
+    group, by_groups = e.begin_loop(low, high)
+    lines = [_line(e, b, e.op(f"add i64 {e.op(f'mul i64 {group}, {GROUP // t.bytes}')}, {i}"), last, by_term)
+             for i in range(GROUP // t.bytes)]  # fmt: skip
+    j, opened = e.begin_loop(first, end)
+    column = e.op(f"mul nuw nsw i64 {j}, {SIDE}")
+    there = e.op(f"sub nsw i64 {columns}, {column}")
+    place = e.op(f"add i64 {e.op(f'mul i64 {j}, {panel}')}, {e.op(f'mul i64 {group}, {GROUP * SIDE}')}")
+    _group(e, t, lines, column, _least(e, there, str(SIDE)), e.element(to, "i8", place))
+    e.end_loop(opened)
+    e.end_loop(by_groups)
+    e.end_loop(by_panels)
+    return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _line(e: Emitter, b: str, term: str, last: str, by_term: str) -> tuple[str, str, str]:
+    """Where a term's columns are, and those of one that comes later; and whether there is such a term: in the place of
+    those behind the last one, that is read, and not used.
+    """
+    place = e.element(b, "i8", e.op(f"mul nsw i64 {_least(e, term, last)}, {by_term}"))
+    later = e.element(place, "i8", e.op(f"mul nsw i64 {by_term}, {AHEAD}"))
+    return place, later, e.op(f"icmp ule i64 {term}, {last}")
+
+
+def _group(e: Emitter, t: Type, lines: list[tuple[str, str, str]], column: str, there: str, to: str) -> None:
+    """Packs a group of terms of a panel, so many columns of which are there."""
+    each, v = GROUP // t.bytes, f"<{HALF} x {t.memory}>"
+    order = ", ".join(f"i32 {i % each * HALF + i // each}" for i in range(each * HALF))
+    for half in range(SIDE // HALF):
+        some, found, size = _lanes(e, half * HALF, there), [], HALF
+        for line, _, is_there in lines:
+            mask = e.op(f"select i1 {is_there}, <{HALF} x i1> {some}, <{HALF} x i1> zeroinitializer")
+            place = e.element(e.element(line, t.memory, column), t.memory, half * HALF)
+            found.append(
+                e.op(
+                    f"call {v} @llvm.masked.load.v{HALF}{t.memory}.p0(ptr {place}, i32 {t.bytes}, "
+                    f"<{HALF} x i1> {mask}, {v} zeroinitializer)"
+                )
+            )
+        while len(found) > 1:
+            found = [_joined(e, t, size, x, y) for x, y in zip(found[::2], found[1::2])]
+            size *= 2
+        whole = f"<{size} x {t.memory}>"
+        x = e.op(f"shufflevector {whole} {found[0]}, {whole} poison, <{size} x i32> <{order}>")
+        e.do(f"store {whole} {x}, ptr {e.element(to, 'i8', half * BYTES)}, align {BYTES}")
+    for _, later, _ in lines:
+        e.do(f"call void @llvm.prefetch.p0(ptr {e.element(later, t.memory, column)}, i32 0, i32 3, i32 1)")
+
+
+def _lanes(e: Emitter, first: int, there: str) -> str:
+    """Which of the columns from the first one on are there."""
+    order = ", ".join(f"i16 {first + i}" for i in range(HALF))
+    count = e.splat(e.op(f"trunc i64 {there} to i16"), "i16", HALF)
+    return e.op(f"icmp ult <{HALF} x i16> <{order}>, {count}")
+
+
+def _joined(e: Emitter, t: Type, size: int, x: str, y: str) -> str:
+    order = ", ".join(f"i32 {i}" for i in range(2 * size))
+    v = f"<{size} x {t.memory}>"
+    return e.op(f"shufflevector {v} {x}, {v} {y}, <{2 * size} x i32> <{order}>")
+
+
+def _least(e: Emitter, x: str, y: str) -> str:
+    return e.op(f"call i64 @llvm.smin.i64(i64 {x}, i64 {y})")
