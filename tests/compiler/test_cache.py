@@ -121,7 +121,6 @@ def test_dump_writes_every_stage(folder, tmp_path):
         "fuse",
         "graph",
         "inset",
-        "trim",
         "ll",
         "nests",
         "opt.ll",
@@ -130,5 +129,6 @@ def test_dump_writes_every_stage(folder, tmp_path):
         "rotate",
         "s",
         "stitch",
+        "trim",
         "turn",
     ]

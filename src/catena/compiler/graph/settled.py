@@ -29,8 +29,9 @@ MOST_BYTES = 1 << 20  # of a constant, and of all of a program twice as many: ot
 
 
 def settle(region: Region, run: Callable[[Region], Sequence[np.ndarray]]) -> Region:
-    """The region, in place, with constants for what depends on no argument. `run` gives the results of a region that
-    has no inputs.
+    """The region, in place, with constants for what depends on no argument.
+
+    `run` gives the results of a region that has no inputs.
     """
     if found := _found(region):
         for v, array in zip(found, run(_alone(found)), strict=True):
