@@ -116,6 +116,7 @@ def test_dump_writes_every_stage(folder, tmp_path):
         config.update("jax_dump_ir_to", "")
     names = [p.name.split(".", 1)[1] for p in (tmp_path / "dump").iterdir()]
     assert sorted(names) == [
+        "block",
         "bound",
         "epilogues",
         "fuse",

@@ -24,6 +24,7 @@ ROWS = [
     (BITS, "compiler/test_settled.py", "test_it_has_the_bits_of_what_is_computed_in_each_call"),
     (TEXTS, "compiler/test_settled.py", "test_calls_do_not_compute_it_again", "test_large_results_and_loops_stay",
      "test_what_is_computed_where_it_is_read_stays_there", "test_there_is_room_for_some"),
+    (TEXTS, "compiler/test_blocks.py"),
     (GRAPHS, "compiler/test_bounds.py"),
     (GRAPHS, "compiler/test_cascades.py"),
     (GRAPHS, "compiler/test_contraction.py"),

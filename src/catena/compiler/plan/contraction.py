@@ -306,8 +306,8 @@ def _blocked(contraction: Contraction, columns: int, longest: int, machine: Mach
     *outer, last = contraction.terms or (Axis(1, 0, 0, 0),)
     outside, inside = [], [last]
     room = machine.memory.first_cache // 2 // (min(columns, contraction.columns) * contraction.type.bytes)
-    if last.extent > longest + longest // 2:
-        size = -(-last.extent // -(-last.extent // longest))
+    size = cut(last.extent, longest)
+    if size < last.extent:
         outside, inside, room = [Part(last, size, True)], [last._replace(extent=size)], 0
     for x in reversed(outer):
         steps = _divisor(x.extent, room // math.prod(y.extent for y in inside))
@@ -317,6 +317,11 @@ def _blocked(contraction: Contraction, columns: int, longest: int, machine: Mach
             outside.insert(0, Part(x, steps, False))
             room = 0
     return tuple(outside), tuple(inside)
+
+
+def cut(terms: int, longest: int) -> int:
+    """How many terms of a sum are added up at a time, where these are about so many."""
+    return -(-terms // -(-terms // longest)) if terms > longest + longest // 2 else terms
 
 
 def _divisor(n: int, most: int) -> int:

@@ -1,5 +1,6 @@
 """The passes: from a graph to a program.
 
+    block         what is too large to be stored is made in blocks                 Region -> Region
     bound         integers know their bounds, and indices are not clamped twice    Region -> Region
     replace       what loops read where they have written is handed on             Region -> Region
     rotate        conditions that look at arrays are asked where these are made    Region -> Region
@@ -23,6 +24,7 @@ from catena.compiler.graph.graph import Region
 from catena.compiler.machine import Machine
 from catena.compiler.plan import (
     amx,
+    blocks,
     control,
     epilogues,
     fourier,
@@ -69,6 +71,10 @@ def plan(region: Region, machine: Machine, donated: Sequence[int] = (), shown: S
     return program
 
 
+def _block(region: Region, machine: Machine) -> Region:
+    return blocks.block(region, machine)
+
+
 def _bound(region: Region, machine: Machine) -> Region:
     return intervals.bound(region)
 
@@ -113,6 +119,7 @@ def _epilogues(fused: Fused, machine: Machine) -> Fused:
 
 
 PASSES = (
+    ("block", _block),
     ("bound", _bound),
     ("replace", _replace),
     ("rotate", _rotate),
