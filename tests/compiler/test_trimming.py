@@ -32,7 +32,19 @@ def test_slices_have_the_elements_of_the_whole(shape, d):
         np.testing.assert_allclose(slope, other, rtol=1e-5, atol=1e-5)
 
 
+def test_slices_at_computed_places():
+    x, y = (rng.standard_normal((9, 8), np.float32) for _ in range(2))
+    for d, sizes in ((0, (18, 3)), (1, (4, 16))):
+        cut = jax.jit(lambda x, y, i: lax.dynamic_slice(jnp.concatenate([x, y * 2], d), (i, i), sizes))  # noqa: B023
+        for i in (-3, 0, 2, 50):
+            expected = lax.dynamic_slice(np.concatenate([x, y * 2], d), (i, i), sizes)
+            assert np.array_equal(cut(x, y, i), expected)
+
+
 def test_rows_that_nobody_reads_are_not_computed():
     x = np.ones((4000, 7), np.float32)
     made = nests(jax.make_jaxpr(lambda x: jnp.stack([x * k for k in (2, 3)])[:, :30] + 1)(x))
-    assert "4000" not in "".join(made)
+    assert "<4000" not in "".join(made)
+    cut = jax.vmap(lambda x, i: lax.dynamic_slice_in_dim(x, i, 30), (0, None))
+    made = nests(jax.make_jaxpr(lambda x, i: cut(jnp.stack([x * k for k in (2, 3)]), i) + 1)(x, 3))
+    assert "<4000" not in "".join(made)

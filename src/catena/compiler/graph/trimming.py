@@ -49,28 +49,36 @@ def _trimmed(region: Region) -> dict[int, list[Value]]:
 
 def _leaves_out(user: Value, v: Value) -> bool:
     """Whether `user` reads some rows of `v`, of whatever is joined as many neighbours as it likes."""
-    if user.form != "slice" or not user.size:
+    if user.form not in ("slice", "dynamic_slice") or not user.size or user.args[0] is not v:
         return False
     d = v.params.dimension
     read, all_ = (math.prod(n for e, n in enumerate(x.shape) if e != d) for x in (user, v))
-    return user.params.strides[d] == 1 and FEW * read <= all_
+    whole = user.params.strides[d] == 1 if user.form == "slice" else user.shape[d] == v.shape[d]
+    return whole and FEW * read <= all_
 
 
 def _join(user: Value, v: Value) -> list[Value]:
     """Makes a slice of what `v` joins what joins the slices that are returned, or a slice of the one part it reads."""
     d, at, slices = v.params.dimension, 0, []
-    start, strides = user.params
+    begin = user.params.start[d] if user.form == "slice" else 0
     for part in v.args:
-        first = max(start[d] - at, 0)
-        count = min(start[d] + user.shape[d] - at, part.shape[d]) - first
+        first = max(begin - at, 0)
+        count = min(begin + user.shape[d] - at, part.shape[d]) - first
         if count > 0:
-            shape = (*user.shape[:d], count, *user.shape[d + 1 :])
-            params = Slice((*start[:d], first, *start[d + 1 :]), strides)
-            slices.append(Value("slice", shape, user.dtype, (part,), params, user.number, user.source))
-            slices[-1].bounds = user.bounds
+            slices.append(_slice(part, user, d, first, count))
         at += part.shape[d]
     if len(slices) == 1:
         user.args, user.params = slices[0].args, slices[0].params
         return []
     user.form, user.args, user.params = "concatenate", tuple(slices), Concatenate(d)
     return slices
+
+
+def _slice(part: Value, user: Value, d: int, first: int, count: int) -> Value:
+    """What `user` reads, of a part; `count` elements along `d`."""
+    params, shape = user.params, (*user.shape[:d], count, *user.shape[d + 1 :])
+    if user.form == "slice":
+        params = Slice((*params.start[:d], first, *params.start[d + 1 :]), params.strides)
+    new = Value(user.form, shape, user.dtype, (part, *user.args[1:]), params, user.number, user.source)
+    new.bounds = user.bounds
+    return new
