@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from catena.compiler.emit import folds, ops
+from catena.compiler.emit import folds, joins, ops
 from catena.compiler.graph.types import DTYPES, TYPES, Type, constant, vector
 from catena.compiler.kernels.loops import accumulator_type, is_extreme
 
@@ -83,9 +83,49 @@ class Extremes(folds.Accumulators):
             out.append(self.e.op(f"call {r} {name}(<{wide} x {r}> {x})"))
         return out
 
-    def _write(self, row: list[str], copy) -> None:
-        width = 1 if self.body.layout.lanes_reduced else self.width
-        super()._write([self._as_float(self._extreme(row, width), width)], copy)
+    def keep(self, number: str) -> None:
+        """Of many rows, the lanes are kept as one integer each, which is the greater the more it is wanted: the least
+        are those of numbers of the sign that is not, then come those of the other, then NaN of the sign that wins.
+        """
+        if self.kept is None:
+            self.kept = joins.Kept(self.e, self.types[1:2], self.width)
+        (greatest, furthest, nearest), (inf, sign) = self._joined(self._accumulated()), self._marks()
+        v, zero = vector(self.types[0].register, self.width), constant(0, self.types[0], self.width)
+        if self.fold.kind == "max":
+            nan = (f"icmp ugt {v} {furthest}, {self._told(sign + inf)}", furthest)
+            first = (f"icmp sge {v} {greatest}, {zero}", self._plus(greatest, inf + 1))
+            rank = self._first([nan, first], self.e.op(f"sub {v} {self._told(sign + inf)}, {nearest}"), self.width)
+        else:
+            nan = (f"icmp sgt {v} {greatest}, {self._told(inf)}", self._plus(greatest, sign))
+            first = (f"icmp slt {v} {furthest}, {zero}", self._plus(furthest, inf + 1 - sign))
+            rank = self._first([nan, first], self.e.op(f"sub {v} {self._told(inf)}, {nearest}"), self.width)
+        self.kept.keep([rank], number)
+
+    def finish_kept(self, copy, mask: str) -> None:
+        t, (inf, sign) = self.types[1], self._marks()
+        (rank,) = self.kept.joined(lambda a, b: [ops.emit(self.e, "max", t, [a[0], b[0]], [t, t], None, self.width)])
+        v, is_max = vector(t.register, self.width), self.fold.kind == "max"
+        nan = (f"icmp ugt {v} {rank}, {self._told(sign + inf)}", rank if is_max else self._plus(rank, -sign))
+        first = (f"icmp ugt {v} {rank}, {self._told(inf)}", self._plus(rank, -inf - 1 if is_max else sign - inf - 1))
+        last = self.e.op(f"sub {v} {self._told(inf + sign if is_max else inf)}, {rank}")
+        bits = self._first([nan, first], last, self.width)
+        super()._write([self._as_float(bits, self.width)], copy, self.width, mask)
+
+    def _marks(self) -> tuple[int, int]:
+        """The bits of infinity, and that of the sign."""
+        return self._bits(np.inf), 1 << self.format.bits - 1
+
+    def _told(self, number: int) -> str:
+        """An integer in all lanes, modulo all that there are."""
+        half = 1 << self.format.bits - 1
+        return constant((number + half) % (2 * half) - half, self.types[0], self.width)
+
+    def _plus(self, x: str, number: int) -> str:
+        return self.e.op(f"add {vector(self.types[0].register, self.width)} {x}, {self._told(number)}")
+
+    def _write(self, row: list[str], copy, width: int | None = None, mask: str | None = None) -> None:
+        width = width or (1 if self.body.layout.lanes_reduced else self.width)
+        super()._write([self._as_float(self._extreme(row, width), width)], copy, width, mask)
 
     def _extreme(self, row: list[str], width: int) -> str:
         """The bits of the result, from the greatest, the furthest and the nearest."""

@@ -5,7 +5,7 @@ Where the lanes are folded away, each result has as many as `each` says, in whic
 
 from __future__ import annotations
 
-from catena.compiler.emit import ops
+from catena.compiler.emit import joins, ops
 from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels.loops import COMBINE, Fold, accumulator_type
 from catena.compiler.plan.cascades import is_cascaded
@@ -70,6 +70,7 @@ class Accumulators:
             self.each = nest.unroll if nest.extents[nest.vector] >= nest.width * nest.unroll else 1
         else:
             self.width, self.each = body.width, 1
+        self.kept: joins.Kept | None = None
         self.turn = 0  # which of each result's accumulators is next, where copies are of several results
         self.slots = self._opened(copies)
         levels = levels if is_cascaded(fold) else 0
@@ -196,35 +197,53 @@ class Accumulators:
         """Joins copies and lanes, and stores the results."""
         if self.fold.running:
             return
+        values = self._accumulated()
+        for r, copy in enumerate(copies):
+            row = self._joined(values[r * self.each : (r + 1) * self.each])
+            self._write(self._across_lanes(row) if self.body.layout.lanes_reduced else row, copy)
+
+    def _accumulated(self) -> list[list[str]]:
         for level in range(len(self.upper)):
             self.carry(level)
-        if self.upper:
-            v = vector(self.types[0].register, self.width)
-            values = [[self.e.op(f"load {v}, ptr {slot}")] for slot in self.upper[-1]]
-        else:
-            values = [[self._get(c, j) for j in range(len(self.types))] for c in range(len(self.slots))]
-        for r, copy in enumerate(copies):
-            self._write(self._joined(values[r * self.each : (r + 1) * self.each]), copy)
+        if not self.upper:
+            return [[self._get(c, j) for j in range(len(self.types))] for c in range(len(self.slots))]
+        v = vector(self.types[0].register, self.width)
+        return [[self.e.op(f"load {v}, ptr {slot}")] for slot in self.upper[-1]]
+
+    def keep(self, number: str) -> None:
+        """Keeps the lanes of a row, to be joined with those of others (see `joins`)."""
+        if self.kept is None:
+            self.kept = joins.Kept(self.e, self.types, self.width)
+        self.kept.keep(self._joined(self._accumulated()), number)
+
+    def finish_kept(self, copy, mask: str) -> None:
+        """Joins the lanes of rows, and stores the results of those that are there; `copy` is of the first of them."""
+        row = self.kept.joined(lambda a, b: self._combine(a, b, self.width))
+        self._write(row, copy, self.width, mask)
 
     def _joined(self, values: list[list[str]]) -> list[str]:
-        """One result from its accumulators."""
+        """The lanes of one result from its accumulators."""
         while len(values) > 1:
             values = [self._combine(values[i], values[i + 1], self.width) for i in range(0, len(values), 2)]
-        return self._across_lanes(values[0]) if self.body.layout.lanes_reduced else values[0]
+        return values[0]
 
-    def _write(self, row: list[str], copy) -> None:
+    def _write(self, row: list[str], copy, width: int | None = None, mask: str | None = None) -> None:
+        """Stores results: one, or those in the lanes of vectors, of so many lanes where it is told."""
+        width = width or (1 if self.body.layout.lanes_reduced else self.width)
         positions = self.fold.kind.startswith("arg") and not self.fold.partial
         results, types = (row[1:], self.types[1:]) if positions else (row, self.types)
         for j, (x, t, (_, dtype, offset)) in enumerate(zip(results, types, self.fold.dests)):
-            width = 1 if self.body.layout.lanes_reduced else self.width
             target = TYPES[dtype]
             if positions or (self.fold.running and self.fold.kind == "sum"):
                 x = ops.convert(self.e, x, t, target, width)
             if target.narrow:
                 x = ops.round_to(self.e, x, target, width)
-            self.body.write_access(
-                ("fold", self.index, j), dtype, offset, x, copy, past_caches=self.fold.past_caches, width=width
-            )
+            key = "fold", self.index, j
+            if mask is None:
+                past = self.fold.past_caches
+                self.body.write_access(key, dtype, offset, x, copy, past_caches=past, width=width)
+            else:
+                joins.write(self.body, key, target, offset, x, copy, width, mask)
 
     def _across_lanes(self, row: list[str]) -> list[str]:
         width, kind, t = self.width, self.fold.kind, self.types[0]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from catena.compiler import vector_math
+from catena.compiler.emit import joins
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.types import TYPES
@@ -22,6 +23,7 @@ class Layout:
         self.nest = nest
         self.kept = sum(d not in nest.reduced for d in nest.order)  # loops around those that are folded away
         self.settled: dict[int, bool] = {}  # conditions that are known in the pieces of loops that are written
+        self.joined: joins.Rows | None = None  # the rows whose lanes are joined, which hangs on how loops are written
         self.needed: set[int] | None = None  # the statements that are wanted there; None for all
 
     @contextmanager

@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from catena.compiler.emit import ahead, cascades, extremes, folds, pauses, seams, streams
+from catena.compiler.emit import ahead, cascades, extremes, folds, joins, pauses, seams, streams
 from catena.compiler.emit.body_text import THERE, BodyWriter, Copy, apart
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
@@ -73,21 +73,14 @@ class NestWriter:
         self.counter: str | None = None  # of the blocks of the cascade
         self.pause = None if pause is None else beside(pause, self.cascade)
         self.cut = _cut(self)
+        if not self.small and self.cascade is None and self.layout.kept > len(outer):
+            self.layout.joined = joins.rows(nest, self.layout.kept, self.ranges, self.cut)
 
     def write(self) -> None:
         if 0 in self.nest.extents:
-            self._empty()
+            _empty(self)
             return
         self._level(0, [self.body.first_copy()])
-
-    def _empty(self) -> None:
-        """No iterations: folds over nothing still store their identities, or what they begin with."""
-        kept = [n for d, n in enumerate(self.nest.extents) if d not in self.nest.reduced]
-        if self.nest.folds and 0 not in kept:
-            copy = self.body.first_copy()
-            for i in self.layout.levels[0]:
-                self.body.statement(i, [copy])
-            folds.store_identities(self.body, copy)
 
     # ---- loops ---------------------------------------------------------------------------------------------
 
@@ -111,9 +104,7 @@ class NestWriter:
             else:
                 self._scalar_loop(level, d, copies)
         if opened:
-            for accumulators in self.body.folds:
-                accumulators.finish(copies)
-            self.body.folds = []
+            _close_folds(self, copies)
 
     def _innermost(self, copies: list[Copy]) -> None:
         if self.body.short is not None:
@@ -139,7 +130,9 @@ class NestWriter:
             if d != self.nest.tile and self.nest.step(d) > 1:
                 self._loop_together(level, d, start, stop, self.nest.step(d), copies[0])
                 return
-        if self.nest.run is not None and d == self.nest.run.dim:
+        if self.layout.joined is not None and d == self.layout.joined.d:
+            _rows_joined(self, level, d, start, stop, copies)
+        elif self.nest.run is not None and d == self.nest.run.dim:
             self._run(level, d, copies)
         elif self.small:
             for i in range(stop):
@@ -344,6 +337,43 @@ class NestWriter:
         if self.cascade is not None:
             self.counter = self.e.slot("i64")
             self.e.do(f"store i64 0, ptr {self.counter}")
+
+
+def _empty(w: NestWriter) -> None:
+    """No iterations: folds over nothing still store their identities, or what they begin with."""
+    kept = [n for d, n in enumerate(w.nest.extents) if d not in w.nest.reduced]
+    if w.nest.folds and 0 not in kept:
+        copy = w.body.first_copy()
+        for i in w.layout.levels[0]:
+            w.body.statement(i, [copy])
+        folds.store_identities(w.body, copy)
+
+
+def _rows_joined(w: NestWriter, level: int, d: int, start, stop, copies: list[Copy]) -> None:
+    """A loop over rows whose lanes are joined, as many of them at once as a vector has lanes."""
+    e, width, rows = w.e, w.nest.width, w.layout.joined
+    with w._loop(level, start, stop, width) as first:
+        end = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {first}, {width}')}, i64 {e.size(stop)})")
+        i, opened = e.begin_loop(first, end)
+        rows.number, rows.waiting = e.op(f"sub i64 {i}, {first}"), []
+        w._enter(level, d, i, [c.child() for c in copies])
+        e.end_loop(opened)
+        c = copies[0].child()
+        w.body.advance(c, d, first)
+        there = joins.there(e, e.op(f"sub i64 {end}, {first}"), width)
+        for accumulators in rows.waiting:
+            accumulators.finish_kept(c, there)
+
+
+def _close_folds(w: NestWriter, copies: list[Copy]) -> None:
+    rows = w.layout.joined
+    for fold, accumulators in zip(w.nest.folds, w.body.folds):
+        if rows is not None and joins.are_joined(fold, rows.d):
+            accumulators.keep(rows.number)
+            rows.waiting.append(accumulators)
+        else:
+            accumulators.finish(copies)
+    w.body.folds = []
 
 
 def _uses_base(nest: Nest) -> bool:

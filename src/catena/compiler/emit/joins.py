@@ -1,0 +1,97 @@
+"""Rows that a few vectors hold, and that are folded: the lanes of as many rows as a vector has are joined at once.
+
+The lanes of one row are joined in halves, in four steps that wait for each other and fill ever fewer lanes; so long
+rows take longer to read than short ones to join. Of sixteen rows, each step joins the halves of two vectors in one that
+is full, and the last leaves a vector of results. Elements meet in the order in which those of a row alone do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.graph.types import Type, vector
+from catena.compiler.kernels.loops import Fold, Nest, accumulator_type
+
+LEAST = 4  # lanes
+MOST = 16  # vectors of a row: longer ones are read for longer than it takes to join their lanes
+
+
+def rows(nest: Nest, kept: int, ranges: Collection[int], cut: Collection[int]) -> Rows | None:
+    """The rows that are folded, along the innermost of the `kept` loops around them; None where each row is joined
+    alone. The text does not tell how many iterations loops with `ranges` have; others are `cut` into pieces.
+    """
+    if nest.vector not in nest.reduced or not kept or nest.together is not None or nest.run is not None:
+        return None
+    d, width = nest.order[kept - 1], nest.width
+    long = math.prod(nest.extents[k] for k in nest.reduced) > MOST * width
+    few = d not in ranges and nest.extents[d] < width
+    if width < LEAST or width & (width - 1) or long or few or d in cut or any(k in ranges for k in nest.reduced):
+        return None
+    return Rows(d) if any(are_joined(f, d) for f in nest.folds) else None
+
+
+def are_joined(fold: Fold, d: int) -> bool:
+    """Whether the results of a fold for many rows are joined at once: they lie side by side. Booleans are bits."""
+    if fold.kind == "general" or fold.running or fold.partial or accumulator_type(fold, fold.types[0]).kind == "b":
+        return False
+    return all(not terms and dict(dims).get(d) == 1 for _, _, (_, dims, terms) in fold.dests)
+
+
+class Rows:
+    """The rows that are joined: along which dimension they lie, the one that is written, if one is, by its number among
+    those that are joined with it, and the folds that wait for the last of these.
+    """
+
+    def __init__(self, d: int):
+        self.d, self.number = d, ""
+        self.waiting: list = []
+
+
+class Kept:
+    """The lanes of some rows, each of which has some components of `types`, until they are joined."""
+
+    def __init__(self, e: Emitter, types: list, width: int):
+        self.e, self.width = e, width
+        self.vectors = [vector(t.register, width) for t in types]
+        self.slots = [e.slot(f"[{width} x {v}]", 64) for v in self.vectors]
+
+    def keep(self, row: list[str], number: str) -> None:
+        for x, v, slot in zip(row, self.vectors, self.slots, strict=True):
+            self.e.do(f"store {v} {x}, ptr {self.e.element(slot, v, number)}")
+
+    def joined(self, combine) -> list[str]:
+        """The components of all rows, one in each lane; `combine` is how two of a row become one."""
+        rows = [
+            [self.e.op(f"load {v}, ptr {self.e.element(slot, v, k)}") for v, slot in zip(self.vectors, self.slots)]
+            for k in range(self.width)
+        ]
+        size = self.width
+        while len(rows) > 1:
+            half = len(rows) // 2
+            pairs = zip(rows[:half], rows[half:])
+            rows = [combine(*(self._halves(a, b, size, start) for start in (0, size // 2))) for a, b in pairs]
+            size //= 2
+        return rows[0]
+
+    def _halves(self, a: list[str], b: list[str], size: int, start: int) -> list[str]:
+        """One half, from `start` on, of each block of `size` lanes, of two rows in turn."""
+        blocks = range(2 * self.width // size)
+        lanes = [q % 2 * self.width + q // 2 * size + start + k for q in blocks for k in range(size // 2)]
+        order = f"<{self.width} x i32> <{', '.join(f'i32 {k}' for k in lanes)}>"
+        return [self.e.op(f"shufflevector {v} {x}, {v} {y}, {order}") for v, x, y in zip(self.vectors, a, b)]
+
+
+def write(body, key, t: Type, offset, x: str, copy, width: int, mask: str) -> None:
+    """Stores the results of rows that are there; `copy` is of the first of them."""
+    pointer, _ = body.address(key, t.memory, offset, copy, 1)
+    body.check("store", body.layout.buffers[key], pointer, t, width, 1, mask)
+    body.e.store(t, x, pointer, width, 1, mask)
+
+
+def there(e: Emitter, count: str, width: int) -> str:
+    """The lanes of rows that are there, of which there are so many."""
+    order = ", ".join(f"i32 {k}" for k in range(width))
+    short = e.splat(e.op(f"trunc i64 {count} to i32"), "i32", width)
+    return e.op(f"icmp slt {vector('i32', width)} <{order}>, {short}")
