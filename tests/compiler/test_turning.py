@@ -102,7 +102,9 @@ def test_a_large_product_is_cut_both_ways():
     assert min(t.row_blocks, t.column_blocks) >= 4
 
 
-FEW = [(1000, 64, 2), (5000, 10, 3), (2000, 3, 2), (900, 40, 8), (70, 300, 3), (1500, 2, 30)]  # terms, rows, columns
+# terms, rows, columns
+FEW = [(1000, 64, 2), (5000, 10, 3), (2000, 3, 2), (900, 40, 8), (70, 300, 3), (1500, 2, 30), (2000, 300, 10),
+       (1100, 1000, 8)]  # fmt: skip
 
 
 @pytest.mark.parametrize("terms, rows, columns", FEW)
@@ -123,6 +125,14 @@ def test_lanes_lie_along_many_columns():
     assert "rows 2, columns 64, terms 1000" in program(lambda x, y: x.T @ y, x, y)
     assert "rows 2, columns 64, terms 1000" in program(lambda x, y: y.T @ x, x, y)
     assert "contract float32 rows 3, columns 2, terms 1000" in program(lambda x, y: x.T @ y, x[:, :3], y)
+
+
+@pytest.mark.parametrize("terms, rows, columns", [(2000, 300, 10), (1100, 1000, 8), (5000, 40, 12)])
+def test_lanes_of_long_sums_lie_along_the_columns_that_are_read(terms, rows, columns):
+    """Also where the result is turned back, which takes no time beside the sum."""
+    x, y = jnp.ones((terms, rows)), jnp.ones((terms, columns))
+    assert f"rows {columns}, columns {rows}, terms {terms}" in program(lambda x, y: x.T @ y, x, y)
+    assert f"rows {columns}, columns {rows}, terms {terms}" in program(lambda x, y: (y.T @ x).T, x, y)
 
 
 @pytest.mark.parametrize("shape", [(900, 300, 3), (60, 50, 2), (17, 400, 3)])

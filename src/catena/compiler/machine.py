@@ -59,7 +59,7 @@ class Packing(NamedTuple):
     """Operands of products that are copied into panels, where that costs less than it gains."""
 
     rows: int = 96  # from which B is packed before; half as many, to fetch it for a task
-    rows_in_tasks: int = 16  # from which tasks pack, if B is beyond the second cache; if not, from twice as many on
+    rows_in_tasks: int = 8  # from which tasks pack, if B is beyond the second cache; if not, from four times as many on
     columns: int = 128  # from which an A that is read across is copied
     panel: int = 1 << 18  # bytes of memory that a task has for a panel, on its stack
 

@@ -18,6 +18,7 @@ SUMS = {"bfloat16": ("bfloat16", "float32"), "int8": ("int32",)}  # what product
 FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
 LANES = 16  # of a vector
 LONG = 64  # terms of a sum beside which what is transposed is small
+LONGER = 1024  # beside which it is nothing
 
 
 def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype, wide: np.dtype | None = None):
@@ -45,14 +46,14 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype, wide: np.dt
     found = _as_it_lies(b, lhs, rhs, numbers.numbers, out_dtype)
     if found is not None:
         return found
-    if len(shape) == len(lb) + 2 and _fills_lanes_turned(lhs, rhs, numbers.numbers):
+    if len(shape) == len(lb) + 2 and fills_lanes_turned(lhs, rhs, numbers.numbers):
         *batch, rows, columns = shape
         turned = b.value("dot", (*batch, columns, rows), out_dtype, [rhs, lhs], Dot((rc, lc, rb, lb)))
         return b.transpose(turned, (*range(len(batch)), len(shape) - 1, len(batch)))
     return b.value("dot", shape, out_dtype, [lhs, rhs], numbers)
 
 
-def _fills_lanes_turned(lhs, rhs, numbers: tuple) -> bool:
+def fills_lanes_turned(lhs, rhs, numbers: tuple) -> bool:
     """Whether a long sum of products of columns, as in the gradient of weights, has so few columns on the right that
     lanes along those of the left are fewer vectors. What is transposed then is small beside the sum.
     """
@@ -64,8 +65,8 @@ def _fills_lanes_turned(lhs, rhs, numbers: tuple) -> bool:
         return False
     terms, batch = (math.prod(lhs.shape[d] for d in dims) for dims in (lc, lb))
     rows, columns = (x.size // max(terms * batch, 1) for x in (lhs, rhs))
-    vectors = rows * -(-columns // LANES), columns * -(-rows // LANES)
-    return columns < rows and terms >= LONG and 2 * vectors[1] <= vectors[0] and rows * columns * terms >= FLOOR
+    vectors, gain = (rows * -(-columns // LANES), columns * -(-rows // LANES)), 1 if terms >= LONGER else 2
+    return columns < rows and terms >= LONG and gain * vectors[1] <= vectors[0] and rows * columns * terms >= FLOOR
 
 
 def _wide(dtype: np.dtype) -> np.dtype:

@@ -169,7 +169,7 @@ def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: in
     longest = TERMS_OF_ROW if repeats == 1 and is_large else limits.terms
     in_panels = is_large and (contraction.columns > columns or contraction.terms[-1].b > contraction.columns)
     if contiguous and in_panels and times == 1 and len(contraction.rows) == 1:
-        least = (1 if bytes_ > machine.memory.second_cache else 2) * limits.packing.rows_in_tasks
+        least = (1 if bytes_ > machine.memory.second_cache else 4) * limits.packing.rows_in_tasks
         outside, inside = _blocked(contraction, columns, longest, machine)
         if repeats >= least and _packs(inside, columns, contraction.type.bytes, machine):
             return Plan(contraction, width, rows, columns, False, True, in_tiles, outside, inside)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from catena.compiler.graph.forms import Dot, Transpose
 from catena.compiler.graph.graph import Region, Value
+from catena.compiler.graph.products import fills_lanes_turned
 from catena.compiler.graph.transposes import adds_along_lines, product_under, turnable
 from catena.compiler.plan import products
 from catena.compiler.plan.fuse import control_regions
@@ -39,10 +40,12 @@ def _turn(v: Value, users: dict[int, list[Value]], kept: set[int]) -> None:
     product = product_under(v)
     if not (turnable(v) and has_tiles_either_way(product)):
         return
+    (lhs, rhs), (lc, rc, lb, rb) = product.args, product.params.numbers
     chain = {v.args[0], product}
     if any(x.number in kept or len(users[x.number]) > 1 for x in chain):
         return
-    (lhs, rhs), (lc, rc, lb, rb) = product.args, product.params.numbers
+    if fills_lanes_turned(rhs, lhs, (rc, lc, rb, lb)):
+        return  # which is why it was turned
     made = v if v.args[0] is product else v.args[0]
     if made is not v:  # the conversion takes the place of the transpose, and the product that of the conversion
         v.form, v.params, v.args = "map", made.params, (made,)
