@@ -9,6 +9,7 @@ import catena.numpy as jnp
 from catena import lax
 from catena.core.dtypes import FLOATS, itemsize_bits
 from catena.lax import native
+from catena.lax.order_statistics import order_statistics
 from checkers import check_primitive, raises
 
 DTYPES = ["float32", "float16", "int32", "int8", "uint16", "bool", ml_dtypes.bfloat16, ml_dtypes.int4]
@@ -89,6 +90,16 @@ def test_the_greatest_one_is_the_first_of_top_k(dtype, shape):
     expected = np.argmax(key + np.where((key == 0) & ~np.signbit(x.astype(float)), 1e-9, 0), 1)
     assert np.array_equal(np.asarray(places)[:, 0], expected)
     assert np.asarray(values).tobytes() == np.take_along_axis(x, expected[:, None], 1).tobytes()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_ranked_elements_of_short_rows(dtype, n):
+    x = np.random.default_rng(4).integers(0, 3, (6, n)).astype(dtype)
+    ranks = np.tile(np.array([0, -1, n - 1, n + 4], np.int32), (6, 1))
+    found = both(lambda x: order_statistics(x, ranks), x)
+    expected = np.take_along_axis(np.asarray(lax.sort(x)), np.clip(ranks, 0, n - 1), 1)
+    assert found.dtype == x.dtype and np.array_equal(found, expected)
 
 
 def test_top_k_orders_all_floats():

@@ -88,6 +88,8 @@ def take_last(b, x, order):
 
 def ranked(b, x, ranks):
     """The elements of rows of `x` that sorting brings to the places `ranks`, NaN last."""
+    if x.shape[-1] == 1:
+        return b.broadcast_in_dim(x, ranks.shape, range(x.ndim))
     x, dtype = _orderly(b, x), x.dtype
     if x.shape[-1] >= 2**31:
         raise CompileError(f"selection: rows of {x.shape[-1]} elements are longer than 2**31 - 1")
