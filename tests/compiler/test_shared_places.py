@@ -7,6 +7,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena.compiler.machine import ICE_LAKE, X86_64_V3, X86_64_V4
 from catena.compiler.native.compile import text_of
+from catena.core.context import context
 
 RNG = np.random.default_rng(0)
 WIDTHS = (7, 16, 31, 33, 100)  # of rows: in one vector, in two, and longer ones
@@ -48,6 +49,7 @@ def test_members_rows_that_threads_share_and_gradients():
     np.testing.assert_allclose(got, 2 * x[0] * np.bincount(i % 50, minlength=50), rtol=1e-6)
 
 
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, texts compare places too")
 def test_places_are_taken_apart_once():
     taken = lambda x, i: x[:, i]
     long, short = (jax.make_jaxpr(taken)(*operands(n)) for n in (100, 16))
@@ -101,6 +103,7 @@ def test_small_elements_between_bounds(dtype, low, high):
     np.testing.assert_array_equal(np.asarray(got), np.asarray(x)[:, np.clip(i, low, high)])
 
 
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, texts compare places too")
 def test_lanes_of_small_elements_are_chosen():
     machine = ICE_LAKE._replace(features=ICE_LAKE.features | {"avx512vbmi"})
     for dtype, chosen, of in (
