@@ -7,7 +7,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena import lax
 from catena.compiler.machine import X86_64_V4
-from catena.compiler.native.compile import text_of
+from catena.compiler.native.compile import program_of, text_of
 
 ROWS = 83  # five vectors of 16 lanes, and a rest
 X = np.random.default_rng(0).standard_normal((ROWS, 16), np.float32)
@@ -122,3 +122,26 @@ def test_lanes_are_full_where_few_channels_are_folded(neighbours):
     text = text_of(traced, machine=X86_64_V4)
     assert "call <16 x float> @catena.tanh" in text
     assert "call <4 x float> @catena.tanh" not in text
+
+
+FEW_BITS = {
+    "repeated": lambda x: jnp.repeat(x, 2, -1),
+    "repeated thrice": lambda x: jnp.repeat(x, 3, -1) * 2,
+    "negated": lambda x: -jnp.repeat(x, 2, -1),
+    "beside a number": lambda x: jnp.repeat(x, 2, -1) | x[0, 0],
+    "limited": lambda x: jnp.maximum(jnp.repeat(x, 4, -1), 1),
+    "pairs": lambda x: jnp.repeat(x.reshape(-1, 2), 2, -1) & 3,
+    "reversed pairs": lambda x: x.reshape(-1, 2)[:, ::-1] & 3,
+}
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int2", "uint2"])
+@pytest.mark.parametrize("name", FEW_BITS)
+def test_integers_of_few_bits(name, dtype):
+    """LLVM does not end where 64 of them are shuffled, and then masked."""
+    f, x = FEW_BITS[name], jnp.asarray(np.arange(9 * 870).reshape(9, 870) % 4, dtype)
+    program = program_of(jax.make_jaxpr(f)(x), machine=X86_64_V4)
+    assert max(nest.width for _, step in program.steps() for nest in step.nests()) <= 32
+    with jax.disable_jit():
+        expected = np.asarray(f(x), np.int32)
+    np.testing.assert_array_equal(np.asarray(jax.jit(f)(x), np.int32), expected)

@@ -237,7 +237,7 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
     live = [d for d, n in enumerate(nest.extents) if n != 1]
     kept = [d for d in live if d not in nest.reduced and d not in nest.rows]
     inner = [d for d in live if d in nest.reduced]
-    width = vector_bytes // _widest(nest)
+    width = _lanes(nest, vector_bytes)
     if not in_place and (short := short_rows.choose(nest, kept, inner, width, machine.chooses)) is not None:
         nest.vector, d = short
         nest.width, nest.together = width, Together(d, nest.extents[d], "short", machine.chooses)
@@ -257,7 +257,7 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         extent = nest.extents[vector]
         if extent >= vector_bytes // HALF:
             _read_bits(nest)
-        nest.width = min(vector_bytes // _widest(nest, vector), extent)
+        nest.width = min(_lanes(nest, vector_bytes, vector), extent)
         light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
         if _tiles(nest, inside, most := min(nest.width, SQUARE)):
             nest.width, nest.together = most, Together(inside, most, "squares")
@@ -278,6 +278,7 @@ def is_extreme(fold: Fold) -> bool:
 
 
 HALF = 2  # bytes
+LANES_OF_BITS = 32
 
 
 def _read_bits(nest: Nest) -> None:
@@ -407,6 +408,15 @@ def register_bytes(type_: str) -> int:
 
 
 _NUMPY = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split())
+
+
+def _lanes(nest: Nest, vector_bytes: int, vector: int | None = None) -> int:
+    """Lanes of a vector. Integers of 1, 2 and 4 bits are masked by constants, and LLVM's code generator never comes to
+    an end where 64 bytes are shuffled before that.
+    """
+    lanes = vector_bytes // _widest(nest, vector)
+    types = {s.type for s in nest.stmts if s.op in LOADS} | {s.dtype for s in nest.stores}
+    return min(lanes, LANES_OF_BITS) if any(TYPES[t].kind in "iu" and TYPES[t].narrow for t in types) else lanes
 
 
 def _widest(nest: Nest, vector: int | None = None) -> int:
