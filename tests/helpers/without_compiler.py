@@ -43,6 +43,7 @@ ROWS = [
     (TEXTS, "compiler/test_staged.py"),
     (TEXTS, "compiler/test_seams.py", "test_rows_with_a_border_above_are_one_loop", "test_lengths_share_what_is_cut"),
     (TEXTS, "compiler/test_few_channels.py", "test_lanes_are_places"),
+    (TEXTS, "compiler/test_gathers.py", "test_few_elements_are_computed_and_none_joined"),
     (TEXTS, "compiler/test_in_turn.py", "test_nothing_is_divided"),
     (TEXTS, "compiler/test_reshapes.py", "test_indices_are_not_divided"),
     (TEXTS, "compiler/test_ahead.py", "test_rows_at_computed_places_of_large_arrays_are_fetched"),

@@ -47,10 +47,37 @@ def gather(b, operand, indices, numbers, slice_sizes, mode: str, fill_value=None
     if start is not None:
         limit = [s + m for s, m in zip(start, places.slice_sizes)]
         return b.reshape(b.slice(operand, start, limit), shape)
-    args = [operand, indices]
-    if mode == "fill":
-        args.append(fill_value if hasattr(fill_value, "form") else b.constant(fill_value, operand.dtype))
-    return b.value("gather", shape, operand.dtype, args, places)
+    fill = fill_value if hasattr(fill_value, "form") or mode != "fill" else b.constant(fill_value, operand.dtype)
+    if _lies_in_parts(b, operand, places):
+        return _gather_parts(b, operand, indices, fill, shape, places)
+    return _gather(b, operand, indices, fill, shape, places)
+
+
+def _gather(b, operand, indices, fill, shape, p: Indices):
+    args = [operand, indices, *([fill] if p.mode == "fill" else [])]
+    return b.value("gather", shape, operand.dtype, args, p)
+
+
+MOST_JOINED = 8  # arrays
+
+
+def _lies_in_parts(b, operand, p: Indices) -> bool:
+    """Whether what is read are arrays that are joined along a dimension of which windows have the whole."""
+    if operand.form != "concatenate" or len(operand.args) > MOST_JOINED or b.checks.kinds:
+        return False
+    d = operand.params.dimension
+    return d in p.window_dims and d not in p.start_index_map
+
+
+def _gather_parts(b, operand, indices, fill, shape, p: Indices):
+    """What is read of each of the arrays, joined."""
+    d = operand.params.dimension
+    out = p.offset_dims[p.window_dims.index(d)]
+    parts = []
+    for x in operand.args:
+        of_part = p._replace(slice_sizes=(*p.slice_sizes[:d], x.shape[d], *p.slice_sizes[d + 1 :]))
+        parts.append(_gather(b, x, indices, fill, (*shape[:out], x.shape[d], *shape[out + 1 :]), of_part))
+    return b.concatenate(parts, out)
 
 
 def scatter(b, kind: str, operand, indices, updates, numbers, mode: str, update_body=None):

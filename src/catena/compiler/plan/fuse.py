@@ -34,6 +34,7 @@ GATHERED = 4  # bytes of elements that an instruction gathers, at least
 SHORT_ROWS = 256  # from so many on they are taken many at once: see `kernels.short_rows`
 LONG_ROW = 128  # elements: what is computed once for each row of so many is nothing beside these
 MOSTLY_PADDING = 4  # times as many elements as are in it: of those that lanes gather for a pad, most are thrown away
+FEWER = 4  # times as many elements as a gather reads: they are not computed for it
 BORDER = 4  # a border is at most one part of so many of what a pad makes
 MAX_PARTS = 3  # of a concatenation that is read where its parts lie, and its readers
 MAX_ROW_PARTS, PART_ROW = 4, 64  # of one along rows of so many elements at least, which other parts lie between
@@ -281,6 +282,8 @@ class _Fuser:
             return user.size > v.size
         if user.form == "reshape":
             return FORMS[v.form].view
+        if user.form == "gather" and v is user.args[0] and v not in user.args[1:] and user.size * FEWER <= v.size:
+            return False
         if user.form == "pad" and (user.size - v.size) * BORDER <= user.size:
             return any(between for *_, between in user.params.config)
         return FORMS[user.form].rereads

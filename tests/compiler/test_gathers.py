@@ -1,0 +1,56 @@
+"""What a gather reads is computed where it is read, if that is less, and arrays are not joined for it."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena import lax
+
+RNG = np.random.default_rng(11)
+X = RNG.standard_normal((40, 6)).astype(np.float32)
+
+
+def windows(x, i):
+    return jax.vmap(lambda k: lax.dynamic_slice_in_dim(x, k, 3))(i)
+
+
+@pytest.mark.parametrize("i", [[0, 5, 37, 39, 5], [100, -3, 20]])
+def test_windows_of_a_batch(i):
+    xs = np.stack([X * k for k in range(1, 5)])
+    starts = [min(max(k + 40 * (k < 0), 0), 37) for k in i]
+    made = jax.jit(lambda x, i: jax.vmap(lambda x: windows(x, i))(jnp.stack([x * k for k in range(1, 5)])))(
+        X, jnp.array(i)
+    )
+    np.testing.assert_array_equal(made, np.stack([xs[:, k : k + 3] for k in starts], 1))
+
+
+@pytest.mark.parametrize("mode", ["fill", "clip", "wrap"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_takes_of_what_is_joined(mode, axis):
+    """Along the axis where arrays meet, and along the others."""
+    i = np.array([[3, 0], [45, 2], [-1, 7]])
+
+    def f(x, y, i):
+        return jnp.take(jnp.concatenate([x, jnp.exp(y), x * 2]), i, axis, mode=mode, fill_value=-7)
+
+    joined = np.asarray(jnp.concatenate([X, jnp.exp(X[:9]), X * 2]))
+    n = joined.shape[axis]
+    there = np.take(joined, i, axis, mode="clip" if mode == "fill" else mode)
+    if mode == "fill":
+        lies = np.expand_dims((i >= -n) & (i < n), (-1,) if axis == 0 else (0,))
+        there = np.where(lies, np.take(joined, np.where(i < 0, i + n, i), axis, mode="clip"), np.float32(-7))
+    np.testing.assert_array_equal(jax.jit(f)(X, X[:9], i), there)
+
+
+def test_gradients_of_windows_of_a_batch():
+    f = lambda x: jnp.sum(jnp.sin(jax.vmap(lambda x: windows(x, jnp.array([1, 2, 30])))(jnp.stack([x, x * x]))))  # noqa: E731
+    np.testing.assert_allclose(jax.jit(jax.grad(f))(X), jax.grad(f)(X), rtol=1e-5, atol=1e-6)
+
+
+def test_few_elements_are_computed_and_none_joined():
+    x, i = jnp.ones(100_000), jnp.arange(10)
+    stacked = jax.jit(lambda x, i: jnp.stack([x, x + 1, x * 3]).at[:, i].get(mode="clip"))
+    costly = jax.jit(lambda x, i: jnp.exp(x)[i])
+    for f in (stacked, costly):
+        assert "<100000" not in f.lower(x, i).compile().as_text("nests")
