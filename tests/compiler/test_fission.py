@@ -332,3 +332,59 @@ def test_several_operations_on_what_does_not_change_are_done_before_a_loop():
     _, body = graph(f, np.ones(200, np.float32), a, b)
     assert body.count("sub") == body.count("op=mul") == 0 and body.count("op=fma") == 1  # x * 0.5 + what is known
     check(f, np.ones(200, np.float32), a, b)
+
+
+def test_items_that_are_the_same_in_all_iterations():
+    """Numbers and rows that are spread over the iterations, which the loop reads where they are."""
+    x, rows = (RNG.standard_normal(s).astype(np.float32) for s in ((50, 7), (7,)))
+
+    def f(x, rows, n):
+        items = x, jnp.ones((50, 7)), jnp.broadcast_to(rows, (50, 7)), jnp.full(50, n), jnp.zeros((50, 7), bool)
+        return lax.scan(lambda c, v: (c * v[3] + v[0] * v[1] + v[2], (jnp.where(v[4], 0, c), v[2], v[3])), rows, items)
+
+    c, out = rows, []
+    for row in x:
+        out.append(c)
+        c = c * np.float32(0.5) + row + rows
+    last, (carries, spread, numbers) = jax.jit(f)(x, rows, 0.5)
+    np.testing.assert_allclose(last, c, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(carries, out, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(spread, np.broadcast_to(rows, (50, 7)))
+    np.testing.assert_array_equal(numbers, np.full(50, 0.5, np.float32))
+    for a, b in zip(jax.tree.leaves(jax.jit(f)(x, rows, 0.5)), jax.tree.leaves(f(x, rows, 0.5)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_single_iteration_has_the_bits_of_the_first_of_two():
+    """It stands where it is, without a loop, and products are rounded with the sums that they go into as in one."""
+    x = RNG.standard_normal((1, 33, 7)).astype(np.float32)
+    c, w = RNG.standard_normal((33, 7)).astype(np.float32), RNG.standard_normal((7, 7)).astype(np.float32)
+
+    def f(x, c, w):
+        def step(c, r):
+            new = c * r + jnp.tanh(r @ w) * c
+            return new, (new * r + 1, jnp.sum(new * r, -1), c)
+
+        return lax.scan(step, c, x)
+
+    once = jax.jit(f)
+    made, twice = once(x, c, w), jax.jit(f)(np.concatenate([x, x]), c, w)
+    for one, two in zip(made[1], twice[1], strict=True):
+        np.testing.assert_array_equal(one, two[:1])
+    assert "loop" not in once.explain(x, c, w)
+    for a, b in zip(jax.tree.leaves(made), jax.tree.leaves(f(x, c, w)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_products_without_a_sum_in_loops():
+    """Outer products, which kernels compute where they read them."""
+    x, c = RNG.standard_normal((400, 1)).astype(np.float32), RNG.standard_normal((8, 1)).astype(np.float32)
+
+    def f(x, c):
+        return lax.fori_loop(0, 5, lambda _, c: c + jnp.min(x @ c.T, 0)[:, None], c)
+
+    expected = c
+    for _ in range(5):
+        expected = expected + np.min(x @ expected.T, 0)[:, None]
+    np.testing.assert_allclose(jax.jit(f)(x, c), expected, rtol=1e-5)
+    assert "product" not in jax.jit(f).explain(x, c)

@@ -7,6 +7,7 @@
   becomes one product of all items, before the loop.
 - A carry that only adds up products (the gradient of weights) becomes one product, after the loop, of what the
   iterations multiplied; one that adds up what the loop stores anyway becomes a sum.
+- Items of a `scan` that are the same in all iterations (ones, in the derivative of a sum) are constants of the loop.
 
 Large operands are then read once and not in every iteration, and the products are large enough for all threads. It is
 done where less is remembered for each iteration than is saved in it, within a bound on memory.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import math
 
+from catena.compiler.graph import constants, indexing
 from catena.compiler.graph.forms import COSTLY, FORMS, Input
 from catena.core.dtypes import KIND
 
@@ -35,6 +37,24 @@ def hoist_invariants(b, body, consts: list) -> list:
     extra = [outside.copy(v) for v in found]
     body.inputs[len(consts) : len(consts)] = [_to_input(v) for v in found]
     return [*consts, *extra]
+
+
+def without_equal_items(body, consts: list, carries: int, xs: list, same: dict) -> tuple[list, list]:
+    """Makes items of a scan that are the same in all iterations, as `same` has them by their numbers, constants of the
+    loop; returns its constants and what it scans. Those that are one number spread are known in the body.
+    """
+    if not same:
+        return consts, xs
+    first = len(consts) + carries
+    moved = [k for k, item in same.items() if not _is_spread(item)]
+    ahead, items = body.inputs[:first], body.inputs[first:]
+    left = [k for k in range(len(xs)) if k not in same]
+    body.inputs = [*ahead[: len(consts)], *(items[k] for k in moved), *ahead[len(consts) :], *(items[k] for k in left)]
+    return [*consts, *(same[k] for k in moved)], [xs[k] for k in left]
+
+
+def _is_spread(x) -> bool:
+    return x.form == "broadcast" and constants.scalar(x) is not None or indexing.known_numbers(x) is not None
 
 
 def _roots(body, fixed: set[int]) -> list:

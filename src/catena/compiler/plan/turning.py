@@ -7,12 +7,14 @@ transposed in another way, operands are exchanged, too, where the left one would
 
 from __future__ import annotations
 
-from catena.compiler.graph.forms import Dot, Transpose
+from catena.compiler.graph.forms import NOTHING, Broadcast, Dot, Map, Transpose
 from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.products import fills_lanes_turned
+from catena.compiler.graph.replacement import insert
 from catena.compiler.graph.transposes import adds_along_lines, product_under, turnable
 from catena.compiler.plan import products
 from catena.compiler.plan.fuse import control_regions
+from catena.core.dtypes import KIND
 
 FEW = 128  # columns, beside which a left operand that is read across is not copied
 APART = 1 << 11  # bytes from one term to the next
@@ -25,6 +27,8 @@ def turn(region: Region) -> Region:
     while pending:
         each = pending.pop()
         pending += [inner for v in each.values for inner in control_regions(v)]
+        if any(map(_has_one_term, each.values)):
+            insert(each, {v.number: _multiplied(v) for v in each.live() if _has_one_term(v)})
         found = [v for v in each.values if v.form == "transpose" and (turnable(v) or _is_read_across(v.args[0]))]
         if found:
             users = each.users()
@@ -33,6 +37,32 @@ def turn(region: Region) -> Region:
                 if v.number in users:
                     (_turn if turnable(v) else _exchange)(v, users, kept)
     return region
+
+
+def _has_one_term(v: Value) -> bool:
+    """Whether a product adds nothing up. In a loop it is written as a product all the same, which might be done before
+    or after the loop; what is left of these is elementwise, as it is elsewhere (see `graph.products`).
+    """
+    if v.form != "dot" or not v.size or KIND[v.dtype] not in "fiu" or products.is_narrow(v):
+        return False
+    return all(v.args[0].shape[d] == 1 for d in v.params.numbers[0])
+
+
+def _multiplied(v: Value) -> list[Value]:
+    """Makes a product without a sum, in place, an elementwise one; returns the values that it needs before it."""
+    lc, rc, lb, rb = v.params.numbers
+    sides, made, free = [], [], len(lb)
+    for x, contracted, batch in zip(v.args, (lc, rc), (lb, rb)):
+        kept = [d for d in range(x.ndim) if d not in contracted]
+        own = [d for d in kept if d not in batch]
+        dims = tuple(batch.index(d) if d in batch else free + own.index(d) for d in kept)
+        free += len(own)
+        shape = tuple(x.shape[d] for d in kept)
+        made.append(Value("reshape", shape, x.dtype, (x,), NOTHING, -1, v.source))
+        made.append(Value("broadcast", v.shape, x.dtype, (made[-1],), Broadcast(dims), -1, v.source))
+        sides.append(made[-1])
+    v.form, v.args, v.params = "map", tuple(sides), Map("mul")
+    return made
 
 
 def _turn(v: Value, users: dict[int, list[Value]], kept: set[int]) -> None:
