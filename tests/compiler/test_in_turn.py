@@ -85,3 +85,11 @@ def test_nothing_is_divided():
     assert "nest for i0<1000" in text
     assert "div" not in text
     assert "select" not in text
+
+
+def test_parts_of_long_rows_that_are_written_in_turn():
+    """Beyond the caches: such nests share their rows, which stay one by one."""
+    x, y = np.arange(1500 * 1003, dtype=np.float32).reshape(1500, 1003), np.ones((3000, 2001), np.float32)
+    f = lambda x, y: jnp.concatenate([padded(x, 0, 1, 1, 0), y, padded(x, 0, 1, 1, 0) + 1], 1)  # noqa: E731
+    wide = spread(x, 0, 1, 1, 0)
+    np.testing.assert_array_equal(jax.jit(f)(x, y), np.concatenate([wide, y, wide + 1], 1))

@@ -222,7 +222,7 @@ def concatenate(p: Planner, frame: Frame, i: int, v) -> None:
         for nest in frame.nests.concatenate(v, TOGETHER):
             launch(p, frame, nest, part_of=v.nbytes)
         return
-    nests = frame.nests.concatenate(v, 1)
+    nests = frame.nests.concatenate(v, 1, v.params.dimension)
     if p.depth or not p.machine.streams or not _joins_rows(p, frame, v, nests):
         for nest in nests:
             launch(p, frame, nest, part_of=v.nbytes)

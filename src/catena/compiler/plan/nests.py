@@ -79,14 +79,15 @@ class NestBuilder:
         body._read[(v.number, index, mask)] = s
         return store_value(body, v, index, s, mask) if v.number not in kernel.dropped else []
 
-    def in_turn(self, space: tuple, write: Write, own: frozenset = frozenset()) -> Nest:
+    def in_turn(self, space: tuple, write: Write, own: frozenset = frozenset(), rows: int = 0) -> Nest:
         """A nest over so many places. Where something is asked at every so many places of a dimension, as with zeros
         between the elements of a pad, an iteration does so many, and at each of them it is known what is there.
+        The first dimensions may be `rows` of nests that run together, and stay what they are.
         """
         counts: dict[int, int] = {}
         body, stores = self._round(space, counts, write, own)
         for d, n in body.alternating.items():
-            if math.prod(counts.values()) * n <= IN_TURN and space[d] >= 2 * n:
+            if d >= rows and math.prod(counts.values()) * n <= IN_TURN and space[d] >= 2 * n:
                 counts[d] = n
         if counts:
             body, stores = self._round(space, counts, write, own)
@@ -144,13 +145,15 @@ class NestBuilder:
 
     # ---- nodes written piecewise ---------------------------------------------------------------------------
 
-    def concatenate(self, v: Value, together: int) -> list[Nest]:
-        """A nest for a few neighbours of one shape, at most so many `together`, which stand in each other's rows."""
+    def concatenate(self, v: Value, together: int, rows: int = 0) -> list[Nest]:
+        """A nest for a few neighbours of one shape, at most so many `together`, which stand in each other's rows; the
+        first dimensions may be `rows` of nests that run together.
+        """
         nests, at, axis = [], 0, v.params.dimension
         for parts in _alike(v.args, together):
             shape = parts[0].shape
             starts = [at + k * shape[axis] for k in range(len(parts))]
-            nests.append(self.in_turn(shape, functools.partial(self._parts, v, parts, starts)))
+            nests.append(self.in_turn(shape, functools.partial(self._parts, v, parts, starts), rows=rows))
             at += len(parts) * shape[axis]
         return nests
 
