@@ -19,6 +19,7 @@ import math
 
 from catena.compiler.graph import constants, indexing
 from catena.compiler.graph.forms import COSTLY, FORMS, Input
+from catena.compiler.graph.forms import Scan as Params
 from catena.core.dtypes import KIND
 
 MOST_BYTES = 1 << 26  # for what is remembered of all iterations
@@ -39,22 +40,44 @@ def hoist_invariants(b, body, consts: list) -> list:
     return [*consts, *extra]
 
 
+def once(b, body_closed, consts, init, xs) -> tuple[list, list]:
+    """The results of the single iteration of a scan, whose products are rounded with sums as in any loop."""
+    around, b.loop = b.loop, b.loop or "while"
+    outs = b.call(body_closed, [*consts, *init, *(b.reshape(x, x.shape[1:]) for x in xs)])
+    b.loop = around
+    n = len(init)
+    return outs[:n], [b.reshape(y, (1, *y.shape)) for y in outs[n:]]
+
+
+def equal_items(b, xs) -> dict:
+    """The items of a scan that are the same in all iterations, by the numbers of what it scans."""
+    spread = {k: x for k, x in enumerate(xs) if x.form == "broadcast" and 0 not in x.params.dims}
+    return {k: b.broadcast_in_dim(x.args[0], x.shape[1:], [d - 1 for d in x.params.dims]) for k, x in spread.items()}
+
+
 def without_equal_items(body, consts: list, carries: int, xs: list, same: dict) -> tuple[list, list]:
-    """Makes items of a scan that are the same in all iterations, as `same` has them by their numbers, constants of the
-    loop; returns its constants and what it scans. Those that are one number spread are known in the body.
+    """Makes items of a scan that are the same in all iterations constants of the loop; returns its constants and what
+    it scans. Those that are known are so in the body already.
     """
     if not same:
         return consts, xs
     first = len(consts) + carries
-    moved = [k for k, item in same.items() if not _is_spread(item)]
+    moved = [k for k, item in same.items() if _number(item) is None]
     ahead, items = body.inputs[:first], body.inputs[first:]
     left = [k for k in range(len(xs)) if k not in same]
     body.inputs = [*ahead[: len(consts)], *(items[k] for k in moved), *ahead[len(consts) :], *(items[k] for k in left)]
     return [*consts, *(same[k] for k in moved)], [xs[k] for k in left]
 
 
-def _is_spread(x) -> bool:
-    return x.form == "broadcast" and constants.scalar(x) is not None or indexing.known_numbers(x) is not None
+def known(b, x):
+    """A value that is a few known numbers, such as places, or one that is spread, in another region; else None."""
+    number = _number(x)
+    return None if number is None else b.full(x.shape, number) if number.ndim == 0 else b.constant(number)
+
+
+def _number(x):
+    found = indexing.known_numbers(x)
+    return constants.scalar(x) if found is None and x.form == "broadcast" else found
 
 
 def _roots(body, fixed: set[int]) -> list:
@@ -221,7 +244,7 @@ class Outside:
 
 
 class Scan:
-    """A `scan` while work is moved out of its body; `results` gives those of the loop as it was."""
+    """A `scan` while work is moved out of its body."""
 
     def __init__(self, b, body, consts, init, xs, length: int):
         self.b, self.body, self.length = b, body, length
@@ -239,7 +262,17 @@ class Scan:
             self._sink(self._product_of_sum)
             self._sink(self._stacked_sum)
 
-    def results(self, carries: list, ys: list) -> tuple[list, list]:
+    def written(self, reverse: bool) -> tuple[list, list]:
+        """What is left of the loop, written; the results of the loop as it was."""
+        n = len(self.init)
+        outs = [(x.shape, x.dtype) for x in self.init]
+        outs += [((self.length, *y.shape), y.dtype) for y in self.body.outputs[n:]]
+        params = Params(self.body, len(self.consts), n, self.length, reverse)
+        operands = [*self.consts, *self.init, *self.xs]
+        results = self.b.multi("scan", operands, outs, params, effect=bool(self.body.effects))
+        return self._results(results[:n], results[n:])
+
+    def _results(self, carries: list, ys: list) -> tuple[list, list]:
         """The results of the loop as it was, from those of what is left of it."""
         found = dict(zip(self.carries, carries))
         for j, (start, total) in self.sums.items():

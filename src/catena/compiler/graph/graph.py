@@ -69,7 +69,6 @@ from catena.compiler.graph.forms import (
     ReduceGeneral,
     Reverse,
     Runs,
-    Scan,
     Slice,
     Transpose,
     While,
@@ -578,38 +577,14 @@ class Builder:
     ) -> tuple[list, list]:
         """A loop whose iterations do `each` of the user's; a single one, which nothing tests, stands where it is."""
         if length == 1 and not self.checks.kinds:
-            return self._once(body_closed, consts, init, xs)
-        same = {k: item for k, x in enumerate(xs) if (item := self._item_of_all(x)) is not None}
+            return fission.once(self, body_closed, consts, init, xs)
+        same = fission.equal_items(self, xs)
         given = [*consts, *[None] * len(init), *map(same.get, range(len(xs)))]
         body = nested(self, body_closed, self.checks.inside(self._source, each), "scan", given)
         consts, xs = fission.without_equal_items(body, list(consts), len(init), list(xs), same)
         loop = fission.Scan(self, body, consts, init, xs, length)
         loop.split()
-        n = len(loop.init)
-        outs = [(x.shape, x.dtype) for x in loop.init]
-        outs += [((length, *y.shape), y.dtype) for y in body.outputs[n:]]
-        results = self.multi(
-            "scan",
-            [*loop.consts, *loop.init, *loop.xs],
-            outs,
-            Scan(body, len(loop.consts), n, length, bool(reverse)),
-            effect=bool(body.effects),
-        )
-        return loop.results(results[:n], results[n:])
-
-    def _item_of_all(self, x: Value) -> Value | None:
-        """The item of a scan that is the same in all iterations; None where they differ."""
-        if x.form != "broadcast" or 0 in x.params.dims:
-            return None
-        return self.broadcast_in_dim(x.args[0], x.shape[1:], [d - 1 for d in x.params.dims])
-
-    def _once(self, body_closed, consts, init, xs) -> tuple[list, list]:
-        """The results of the single iteration of a scan, whose products are rounded with sums as in any loop."""
-        around, self.loop = self.loop, self.loop or "while"
-        outs = self.call(body_closed, [*consts, *init, *(self.reshape(x, x.shape[1:]) for x in xs)])
-        self.loop = around
-        n = len(init)
-        return outs[:n], [self.reshape(y, (1, *y.shape)) for y in outs[n:]]
+        return loop.written(bool(reverse))
 
 
 def storage(x) -> np.ndarray:
@@ -650,17 +625,9 @@ def nested(
     """
     b = Builder(checks, loop, of.multiplied)
     inputs = [b.input(*physical(v.aval)) for v in closed_jaxpr.jaxpr.invars]
-    known = [own if x is None else _known(b, x) or own for x, own in zip(given, inputs)]
+    known = [own if x is None else fission.known(b, x) or own for x, own in zip(given, inputs)]
     b.region.outputs = b.call(closed_jaxpr, [*known, *inputs[len(known) :]])
     return b.region
-
-
-def _known(b: Builder, x: Value) -> Value | None:
-    """A value that is known, as a constant of another region."""
-    if (numbers := indexing.known_numbers(x)) is not None:
-        return b.constant(numbers)
-    number = constants.scalar(x) if x.form == "broadcast" else None
-    return None if number is None else b.full(x.shape, number)
 
 
 def convert_scalar(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
