@@ -152,7 +152,7 @@ bench-batches: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # the first call at one
 	$(BIN)/python benchmarks/batches.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
 
 .PHONY: bench-functions
-bench-functions: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # every function of mathematics, jitted, beside JAX, what is slower at the end; ONLY=erf,logit selects, SIZES=1000,1000000, DTYPES=float32
+bench-functions: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # every function of mathematics and its gradient, jitted, beside JAX, what is slower at the end; ONLY=erf,logit selects, SIZES=1000,1000000, DTYPES=float32
 	$(BIN)/python benchmarks/functions.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)" $(if $(SIZES),--sizes $(SIZES)) $(if $(DTYPES),--dtypes $(DTYPES))
 
 bench-progress: $(VENV)/.has-demo    # what a live bar costs a loop: less than 1 % of its time

@@ -1,8 +1,9 @@
 """The functions of mathematics beside JAX, jitted, in turns: `make bench-functions`.
 
 Every function of one array of `jnp` and of `scipy.special`, and the density, distribution function and quantiles of
-each distribution with parameters that are known, at random arguments of its domain, for each size and dtype. Prints
-JAX's time over ours, worst first. On a machine that others use: ``BENCH_CLOCK=processor``, and ``taskset`` to one core.
+each distribution with parameters that are known, and the gradients of all that vary, at random arguments of their
+domains, for each size and dtype. Prints JAX's time over ours, worst first. On a machine that others use:
+``BENCH_CLOCK=processor``, and ``taskset`` to one core.
 """
 
 import functools
@@ -52,7 +53,9 @@ DISTRIBUTIONS = {
     "poisson": ((0, 20.99), (5.0,)), "t": (ALL, (3.5,)), "truncnorm": (UNIT, (-2.0, 2.0)), "uniform": (SHARE, ()),
     "vonmises": ((-3, 3), (2.0,)), "wrapcauchy": ((0, 6), (0.5,)),
 }  # fmt: skip
+GRADIENT = "gradient"
 METHODS = ("logpdf", "pdf", "logpmf", "pmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
+WITHOUT_GRADIENTS = "abs sign floor ceil rint trunc nan_to_num isfinite signbit spacing deg2rad rad2deg".split()
 DISCRETE = ("bernoulli", "betabinom", "binom", "geom", "nbinom", "poisson")
 
 
@@ -77,7 +80,20 @@ def functions(jax) -> dict:
             if function is not None:
                 where = SHARE if method in ("ppf", "isf") else domain
                 out[f"{name}.{method}"] = _with(function, (None, *parameters)), [where]
-    return out
+    gradients = {f"{name} {GRADIENT}": (_gradient(jax, *of), of[1]) for name, of in out.items() if _has_gradient(name)}
+    return out | gradients
+
+
+def _has_gradient(name) -> bool:
+    first = name.split()[0]
+    return first not in WITHOUT_GRADIENTS and first.split(".")[0] not in DISCRETE
+
+
+def _gradient(jax, function, domains):
+    def total(*xs):
+        return sum(leaf.sum() for leaf in jax.tree.leaves(function(*xs)))
+
+    return jax.grad(total, argnums=tuple(range(len(domains))))
 
 
 def _span(domain) -> str:
@@ -131,7 +147,7 @@ def measure(pair, name, dtype, options) -> list:
 
 def line(row) -> str:
     ratio, name, dtype, size, ours, theirs = row
-    return f"{ratio:6.2f}x  {name:30}{dtype:9}{size:9}  {show(ours):>9}  {show(theirs):>9}"
+    return f"{ratio:6.2f}x  {name:32}{dtype:9}{size:9}  {show(ours):>9}  {show(theirs):>9}"
 
 
 def main():

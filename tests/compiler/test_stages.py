@@ -48,6 +48,26 @@ def test_a_scalar_operand_gives_the_bits_of_an_array_of_it(name, given, dtype):
         assert_same(got, ordered(jnp.full(N, scalar), x))
 
 
+CONSTANTS = {
+    "betainc": lambda x: special.betainc(2.5, 3.0, x / 9),
+    "zeta": lambda x: special.zeta(2.5, x),
+    "gammainc": lambda x: special.gammainc(0.7, x),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_constant_operands_give_the_bits_of_arrays(name):
+    x, numbers = values("float32"), {"betainc": (2.5, 3.0), "zeta": (2.5,), "gammainc": (0.7,)}[name]
+    arrays = [jnp.full(N, number, "float32") for number in numbers]
+    operands = [*arrays, x / 9 if name == "betainc" else x]
+    assert_same(jax.jit(CONSTANTS[name])(x), jax.jit(getattr(special, name))(*operands))
+
+
+def test_what_hangs_on_constants_of_a_long_function_is_computed_before_the_loop():
+    text = jax.jit(CONSTANTS["betainc"]).lower(values("float32")).compile().as_text("llvm")
+    assert "betainc.first.xy" in text and "betainc.second.xy" in text
+
+
 def test_an_operand_of_each_row_gives_the_bits_of_an_array_of_it():
     x, shapes = jnp.stack([values("float32")] * 5), jnp.asarray([[0.33], [2.5], [11.0], [np.inf], [0.0]], "float32")
     got = jax.jit(stats.gamma.logpdf)(x, shapes)

@@ -121,6 +121,7 @@ AUTOMATIC = {
         (lambda x: x / jnp.array([1.0, 0.0, 2.0]), (V,)),
         (lambda x: 3 // x, (jnp.int32(0),)),
         (jax.grad(jnp.sqrt), (jnp.float32(0),)),
+        (lax.rsqrt, (V - 1,)),
         (jax.grad(lambda x: lax.scan(lambda c, _: (jnp.sqrt(c), None), x, None, length=2)[0]), (jnp.float32(0),)),
         (jax.grad(lambda x: lax.fori_loop(0, (x > -1) + 1, lambda i, c: jnp.sqrt(c), x)), (jnp.float32(0),)),
     ],

@@ -42,6 +42,7 @@ ROWS = [
     (TEXTS, "compiler/test_lengths.py"),
     (TEXTS, "compiler/test_streams.py"),
     (TEXTS, "compiler/test_staged.py"),
+    (TEXTS, "compiler/test_stages.py", "test_what_hangs_on_constants_of_a_long_function_is_computed_before_the_loop"),
     (TEXTS, "compiler/test_seams.py", "test_rows_with_a_border_above_are_one_loop", "test_lengths_share_what_is_cut"),
     (TEXTS, "compiler/test_few_channels.py", "test_lanes_are_places"),
     (TEXTS, "compiler/test_gathers.py", "test_few_elements_are_computed_and_none_joined"),

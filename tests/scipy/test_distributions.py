@@ -411,3 +411,20 @@ def test_slopes_beside_the_support_are_numbers():
     data = jnp.array([0.1, 0.5, -1.0, 2.0])
     half = lambda low: jax.grad(lambda d: stats.gaussian_kde(d).integrate_box_1d(low, 0.25))(data)  # noqa: E731
     np.testing.assert_allclose(half(-jnp.inf), half(-1e4), rtol=1e-5)
+
+
+def test_the_upper_tail_of_the_beta_distribution_is_one_incomplete_beta_function():
+    def tail(x):
+        return stats.beta.sf(x, 2.0, 3.0)
+
+    assert str(jax.make_jaxpr(tail)(0.5)).count("betainc") == 1
+    x = np.asarray([0.0, 1e-3, 0.3, 0.5, 0.9, 1.0, 2.0], "float32")
+    np.testing.assert_allclose(tail(x), scipy.stats.beta.sf(x.astype(float), 2.0, 3.0), 1e-6)
+    np.testing.assert_allclose(jax.grad(tail)(0.3), -stats.beta.pdf(0.3, 2.0, 3.0), 1e-5)
+
+
+@pytest.mark.parametrize("x", [1e-3, 0.5, 3.0, 1e5, 1e25, -1e30])
+def test_slopes_of_heavy_tails_do_not_overflow(x):
+    np.testing.assert_allclose(jax.grad(stats.cauchy.logpdf)(x), -2 / (x + 1 / x), 2e-6)
+    np.testing.assert_allclose(jax.grad(lambda v: stats.t.logpdf(v, 4.0))(x), -5 / (x + 4 / x), 2e-6)
+    np.testing.assert_allclose(stats.cauchy.logpdf(x), scipy.stats.cauchy.logpdf(x), 2e-6)

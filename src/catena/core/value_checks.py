@@ -38,6 +38,7 @@ NEVER_INF = frozenset("sin cos tanh logistic erf erfc atan asinh sqrt cbrt atan2
 OVERFLOWING = frozenset(
     "add add_any sub mul neg abs integer_pow square pow reduce_sum reduce_prod cumsum cumprod dot_general".split()
 )
+DIVIDING = frozenset("div rem rsqrt".split())  # by the last operand, or a root of it
 NUMBERED = frozenset(
     """scatter scatter-add scatter-sub scatter-mul scatter-min scatter-max scatter-apply gather dynamic_slice
     dynamic_update_slice""".split()
@@ -81,8 +82,8 @@ def operand_tests(m: Numbers, kinds: frozenset, primitive, params: dict, operand
     name = primitive.name
     if "index" in kinds and name in NUMBERED:
         yield from _index_tests(m, name, params, operands)
-    if "div" in kinds and name in ("div", "rem"):
-        yield Probe("div", 1, is_zero(m, operands[1]), ())
+    if "div" in kinds and name in DIVIDING:
+        yield Probe("div", len(operands) - 1, is_zero(m, operands[-1]), ())
 
 
 def result_tests(m: Numbers, kinds: frozenset, primitive, params: dict, operands, results) -> Iterator[Probe]:

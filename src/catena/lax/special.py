@@ -44,11 +44,25 @@ def _scipy(name):
     return lambda *xs: getattr(load("scipy.special"), name)(*xs)
 
 
-def _gaussian(t, x, scale: float):
-    return mul(like(x, scale), mul(t, exp(neg(square(x)))))
+def _density(factor: float, scale: float):
+    """``scale exp(factor x^2)``."""
+
+    def evaluate(x):
+        with np.errstate(over="ignore", under="ignore"):
+            wide = x.astype(np.longdouble)
+            return (scale * np.exp(factor * (wide * wide))).astype(x.dtype)
+
+    return evaluate
 
 
-erf_p = _special("erf", _scipy("erf"), lambda t, x, y: _gaussian(t, x, TWO_OVER_ROOT_PI))
+# The derivatives of erf and of the normal distribution function
+error_density_p = _special(
+    "error_density", _density(-1, TWO_OVER_ROOT_PI), lambda t, x, y: mul(t, mul(like(x, -2), mul(x, y)))
+)
+normal_density_p = _special(
+    "normal_density", _density(-0.5, 1 / math.sqrt(2 * math.pi)), lambda t, x, y: neg(mul(t, mul(x, y)))
+)
+erf_p = _special("erf", _scipy("erf"), lambda t, x, y: mul(t, error_density_p.bind(x)))
 
 
 def erf(x):
@@ -70,7 +84,7 @@ def erf(x):
 
 # ---- erfc
 
-erfc_p = _special("erfc", _scipy("erfc"), lambda t, x, y: _gaussian(t, x, -TWO_OVER_ROOT_PI))
+erfc_p = _special("erfc", _scipy("erfc"), lambda t, x, y: neg(mul(t, error_density_p.bind(x))))
 
 
 def erfc(x):
@@ -152,7 +166,19 @@ def _digamma(x):
     return np.where(x == 0, x.dtype.type(np.nan), load("scipy.special").psi(x))
 
 
-digamma_p = _special("digamma", _digamma, lambda t, x, y: mul(t, polygamma(like(x, 1), x)))
+digamma_p = _special("digamma", _digamma, lambda t, x, y: mul(t, trigamma_p.bind(x)))
+
+
+def _trigamma(x):
+    wide, special = x.astype(np.float64), load("scipy.special")
+    with np.errstate(all="ignore"):
+        whole = np.rint(wide)
+        sine = np.where(whole == wide, 0.0, special.sindg(180.0 * (wide - whole)))
+        other = special.polygamma(1, np.where(x < 0, 1.0 - wide, wide))
+        return np.where(x < 0, (np.pi / sine) ** 2 - other, other).astype(x.dtype)
+
+
+trigamma_p = _special("trigamma", _trigamma, lambda t, x, y: mul(t, polygamma(like(x, 2), x)))
 
 
 def digamma(x):
@@ -481,7 +507,7 @@ def _betainc(a, b, x):
     return load("scipy.special").betainc(*[v.astype(np.float64) for v in (a, b, x)]).astype(x.dtype)
 
 
-def _betainc_slope(a, b, x):
+def betainc_slope(a, b, x):
     """The derivative by x: x^(a-1) (1-x)^(b-1) / B(a, b)."""
     log_beta = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
     powers = add(mul(sub(b, like(b, 1)), log1p(neg(x))), mul(sub(a, like(a, 1)), log(x)))
@@ -492,7 +518,7 @@ regularized_incomplete_beta_p = _special(
     "regularized_incomplete_beta", _betainc, op="betainc",
     jvp=jvp_in(
         lambda: regularized_incomplete_beta_p, ("a", "b", "x"), None, None,
-        lambda t, a, b, x, y: mul(t, _betainc_slope(a, b, x)),
+        lambda t, a, b, x, y: mul(t, betainc_slope(a, b, x)),
     ),
 )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from catena.core.zeros import get_aval
 from catena.lax import complex_edges
 from catena.lax.arithmetic import add, div, integer_pow, mul, neg, sub
 from catena.lax.declared import log_p
@@ -459,7 +460,11 @@ def acosh(x):
 
 
 def _atanh_tangent(t, x, y):
-    return mul(integer_pow(add(like(x, 1), x), -1), div(t, one_minus(x)))
+    """Of complex numbers by two quotients, since the product may be beyond the range."""
+    above, below = add(like(x, 1), x), one_minus(x)
+    if np.issubdtype(get_aval(x).dtype, np.complexfloating):
+        return mul(integer_pow(above, -1), div(t, below))
+    return div(t, mul(above, below))
 
 
 atanh_p = _function("atanh", np.arctanh, _atanh_tangent)

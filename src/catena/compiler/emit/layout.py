@@ -61,22 +61,24 @@ class Layout:
         for i, s in enumerate(self.nest.stmts):
             if known := self.known(i):
                 operands = [a for p, a in zip(vector_math.PARAMETERS, s.args) if p in known]
-                last = max((a for a in operands if self.nest.stmts[a].op != "const"), key=lambda a: (self._level(a), a))
+                last = max(operands, key=lambda a: (self._level(a), self.nest.stmts[a].op != "const", a))
                 if self._level(last) < self._level(i):
                     waiting.setdefault(last, []).append(i)
         return waiting
 
     def known(self, i: int) -> str:
-        """The parameters that are the same in all lanes, of a function that is done in two stages."""
+        """The parameters that are the same in all lanes, of a function that is done in two stages. What hangs on
+        constants of one that is written where it is used, LLVM computes.
+        """
         s, v = self.nest.stmts[i], self.nest.vector
         if v is None or s.op not in vector_math.NAMES or len(s.args) < 2:
             return ""
         same = [p for p, a in zip(vector_math.PARAMETERS, s.args) if not self.nest.depends[a] >> v & 1]
         given = [p for p, a in zip(vector_math.PARAMETERS, s.args) if p in same and self.nest.stmts[a].op != "const"]
-        if not given or len(same) == len(s.args):
-            return ""  # what is constant is computed by the compiler
-        known = "".join(same)
-        return known if vector_math.in_stages(s.op, known, TYPES[s.type].register) else ""
+        known, register = "".join(same), TYPES[s.type].register
+        if not same or len(same) == len(s.args) or not vector_math.in_stages(s.op, known, register):
+            return ""
+        return known if given or not vector_math.is_inlined(s.op, register) else ""
 
     @cached_property
     def accesses(self) -> list[tuple]:

@@ -167,7 +167,6 @@ _FLOAT = {
     "sign": _float_sign,
     "square": lambda e, t, xs, w, a: e.op(f"fmul {vector(t.register, w)} {xs[0]}, {xs[0]}"),
     "reciprocal": _reciprocal,
-    "rsqrt": lambda e, t, xs, w, a: _reciprocal(e, t, [intrinsic(e, "sqrt", t, xs, w)], w, a),
     "fma": lambda e, t, xs, w, a: intrinsic(e, "fma", t, xs, w),
     "integer_pow": _integer_pow,
     "nextafter": special.nextafter,

@@ -319,13 +319,15 @@ OPS: dict[str, Op] = {
     **_rows("select neg abs max min sign clamp floor ceil trunc round_half_even round_half_away", exact=True),
     **_rows("div rem pow integer_pow sqrt rsqrt cbrt exp exp2 expm1 log log1p log2 logistic", cost=ELEMENTARY),
     **_rows("sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh entr logit", cost=ELEMENTARY),
-    **_rows("erf erfc erf_inv bessel_i0e bessel_i1e ndtr", cost=ELEMENTARY),
-    **_rows("lgamma digamma gamma beta log_beta log_gamma_density binomial poch digamma_difference", cost=LONG),
+    **_rows("erf erfc erf_inv error_density normal_density bessel_i0e bessel_i1e ndtr", cost=ELEMENTARY),
+    **_rows(
+        "lgamma digamma trigamma gamma beta log_beta log_gamma_density binomial poch digamma_difference", cost=LONG
+    ),
     **_rows("faddeeva_real faddeeva_imag faddeeva_slope_real faddeeva_slope_imag", cost=LONG),
     **_rows("log_ndtr ndtri erfcx dawsn exp1 expi fresnel_s fresnel_c", cost=LONG),
     **_rows("sine_integral cosine_integral spence bessel_i0 bessel_i1 bessel_difference", cost=LONG),
     **_rows("erfcx_slope dawsn_slope expi_slope fresnel_s_slope fresnel_c_slope", cost=LONG),
-    **_rows("igamma igammac igamma_grad_a random_gamma_grad betainc expn owens_t", cost=ITERATED),
+    **_rows("igamma igammac igamma_grad_a random_gamma_grad betainc betaincc expn owens_t", cost=ITERATED),
     **_rows("log_igamma log_igammac log_igamma_grad_a log_igammac_grad_a log_betainc log_betaincc", cost=ITERATED),
     **_rows("zeta zeta_by_x polygamma riemann_zeta riemann_zeta_slope", cost=ITERATED),
     **_rows("hyp1f1 hyp1f1_by_a hyp1f1_by_b hyp1f1_by_x", cost=ITERATED),

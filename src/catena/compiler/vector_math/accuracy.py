@@ -65,12 +65,15 @@ BOUNDS: dict[str, Bound] = {
     "erf": Bound(1.5, 1.5),
     "erfc": Bound(4.0, 4.0),
     "erf_inv": Bound(4.0, 3.0, SQUARE_NOTE),
+    "error_density": Bound(2.5, 2.5),
+    "normal_density": Bound(2.5, 2.5),
     "cbrt": Bound(0.75, 0.75),
     "rsqrt": Bound(1.5, 1.5),
     "hypot": Bound(0.75, 0.75),
     "pow": Bound(0.75, 1.0),
     "lgamma": Bound(1.0, 4.0, REFLECTION_NOTE),
     "digamma": Bound(1.0, 2.5, REFLECTION_NOTE),
+    "trigamma": Bound(1.0, 2.5),
 }
 
 
@@ -82,6 +85,10 @@ def reference_lgamma(x):
 
 def reference_digamma(x):
     return mp.digamma(x) if x > 0 else mp.digamma(1 - x) - mp.pi * mp.cospi(x) / mp.sinpi(x)
+
+
+def reference_trigamma(x):
+    return mp.psi(1, x) if x > 0 else (mp.pi / mp.sinpi(x)) ** 2 - mp.psi(1, 1 - x)
 
 
 def rounded_square_erf_inv(x):
@@ -119,12 +126,15 @@ REFERENCES: dict[str, Callable] = {
     "erf": mp.erf,
     "erfc": mp.erfc,
     "erf_inv": mp.erfinv,
+    "error_density": lambda x: 2 * mp.exp(-x * x) / mp.sqrt(mp.pi),
+    "normal_density": mp.npdf,
     "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
     "rsqrt": lambda x: 1 / mp.sqrt(x),
     "hypot": mp.hypot,
     "pow": mp.power,
     "lgamma": reference_lgamma,
     "digamma": reference_digamma,
+    "trigamma": reference_trigamma,
 }
 
 
@@ -167,12 +177,15 @@ DOMAINS: dict[str, Domain] = {
     "erf": Domain(-7, 7, (0.2275, 0.4775, 1, 3.7275, 3.97, 5.9)),
     "erfc": Domain(-7, 27.3, (0.5, -0.5, 1, 9.2, 10.05, 26.5), (-2, 6)),
     "erf_inv": Domain(-1, 1, (0.9966, 0.99903, 0.9999999), (-1, 1)),
+    "error_density": Domain(-28, 28, (9.3, 10.2, 26.5), (-4, 4)),
+    "normal_density": Domain(-39, 39, (13.1, 14.5, 37.5), (-4, 4)),
     "cbrt": Domain(-INF, INF, (1, 2, 8, 27)),
     "rsqrt": Domain(0, INF, (1, 4), (0.25, 4)),
     "hypot": Domain(-INF, INF, (2.0**500, 2.0**-450, 3, 4)),
     "pow": Domain(-INF, INF, (1, 2, -3, 0.5), (-10, 10)),
     "lgamma": Domain(-1e15, INF, (0.5, 1, 1.25, 1.5, 2, 2.5), (-6, 10)),
     "digamma": Domain(-1e15, INF, (1, 1.4616321449683623, 2), (-6, 10)),
+    "trigamma": Domain(-1e15, INF, (1, 2), (-6, 10)),
 }
 
 # Exact results at the edges; NaN gives NaN everywhere else than stated.
@@ -219,6 +232,8 @@ SPECIALS: dict[str, list[tuple]] = {
     "erf": [(INF, 1.0), (-INF, -1.0), (0.0, 0.0), (-0.0, -0.0)],
     "erfc": [(INF, 0.0), (-INF, 2.0), (0.0, 1.0), (-0.0, 1.0), (1e30, 0.0)],
     "erf_inv": [(1.0, INF), (-1.0, -INF), (0.0, 0.0), (-0.0, -0.0), (1.5, NAN), (-INF, NAN)],
+    "error_density": [(INF, 0.0), (-INF, 0.0), (0.0, 1.1283791670955126), (1e30, 0.0)],
+    "normal_density": [(INF, 0.0), (-INF, 0.0), (0.0, 0.3989422804014327), (1e30, 0.0)],
     "cbrt": [(INF, INF), (-INF, -INF), (0.0, 0.0), (-0.0, -0.0), (27.0, 3.0), (-8.0, -2.0)],
     "rsqrt": [(INF, 0.0), (0.0, INF), (-0.0, -INF), (-1.0, NAN), (4.0, 0.5)],
     "hypot": [(INF, NAN, INF), (NAN, -INF, INF), (NAN, 1.0, NAN), (0.0, -0.0, 0.0), (3.0, -4.0, 5.0)],
@@ -250,6 +265,8 @@ SPECIALS: dict[str, list[tuple]] = {
         (-INF, 3.0, -INF),
         (-INF, 2.0, INF),
         (-INF, 0.5, INF),
+        (-1.0, 0.5, NAN),
+        (9.0, 0.5, 3.0),
         (-INF, -3.0, -0.0),
         (-INF, -2.0, 0.0),
         (-8.0, 1 / 3, NAN),
@@ -271,6 +288,7 @@ SPECIALS: dict[str, list[tuple]] = {
         (-1e30, INF),
     ],
     "digamma": [(INF, INF), (-INF, NAN), (0.0, NAN), (-0.0, NAN), (-3.0, NAN), (-1e30, NAN)],
+    "trigamma": [(INF, 0.0), (-INF, INF), (0.0, INF), (-0.0, INF), (-3.0, INF), (-1e30, INF)],
 }
 
 
@@ -279,6 +297,7 @@ EXCLUDED: dict[str, Callable[..., bool]] = {
     "pow": lambda x, y: x < 0,
     "lgamma": lambda x: x <= 0 and x == int(x),
     "digamma": lambda x: x <= 0 and x == int(x),
+    "trigamma": lambda x: x <= 0 and x == int(x),
 }
 
 

@@ -52,6 +52,7 @@ DOUBLE: dict[str | int, Any] = {
          2690.7908929627383, -31556.022662716343, 210997.35322446676, -667403.7393094938),
     ),
 }  # fmt: skip
+ENDLESS = 2.0**1000  # whose inverse root is no float but zero
 
 
 def _horner(m, coefficients, x):
@@ -70,13 +71,17 @@ def _bessel(m, x, order: int, precision, scaled: bool):
     b = m.where(near, a, split)
     half = b * 0.5
     z = half * half
-    front = m.exp(-b) if scaled else m.like(b, 1.0)
+    exp = m.exp if table is DOUBLE else m.short_exp
+    front = exp(-b) if scaled else m.like(b, 1.0)
     front = front * half if order else front
     if table is DOUBLE:  # dI/dz is about I/half for large z, so that the rounding of z would be a few units
         front = front + front * (m.product_error(half, half, z) / (1.0 + half))
-    inverse = 1.0 / m.maximum(a, split)
-    beyond = _horner(m, far, inverse)
-    beyond = beyond * m.sqrt(inverse) if table is SINGLE else beyond / m.sqrt(a)  # the quicker, or the more exact
+    large = m.maximum(a, split)
+    if table is SINGLE:
+        root = m.short_rsqrt(m.where(large > ENDLESS, ENDLESS, large))
+        beyond = _horner(m, far, root * root) * root
+    else:
+        beyond = _horner(m, far, 1.0 / large) / m.sqrt(a)
     beyond = beyond if scaled else _grown(m, a, beyond, table)
     result = m.where(near, m.fma(front, z * _horner(m, series, z), front), beyond)
     return m.where(x < 0.0, -result, m.where(m.equal(x, 0.0), x, result)) if order else result
@@ -85,7 +90,7 @@ def _bessel(m, x, order: int, precision, scaled: bool):
 def _grown(m, a, y, table: dict):
     """exp(a) y, in two steps where it may overflow too early."""
     if table is SINGLE:
-        return m.exp(a) * y
+        return m.short_exp(m.where(a > 700.0, 700.0, a)) * y
     large = a > 700.0
     high, low = m.exp_pair(m.where(large, 0.5 * m.where(a < 1400.0, a, 1400.0), a))
     return m.where(large, (high * y) * high, high * y + low * y)
@@ -104,10 +109,20 @@ def bessel_i1e(m, x, precision):
 def bessel_difference(m, x, precision):
     """exp(-|x|) (I0(x) - I1(|x|)), which is far less than its terms are far out."""
     a = m.abs(x)
+    if precision > 1e-12:
+        return _difference_in_single(m, a)
     near = a < 20.0
     inverse = 1.0 / m.where(near, 20.0, a)
     far = inverse * m.sqrt(inverse) * fitted_to(m, fitted.BESSEL_DIFFERENCE_FAR, inverse)
     return m.where(near, fitted_to(m, fitted.BESSEL_DIFFERENCE, m.where(near, a, 20.0)), far)
+
+
+def _difference_in_single(m, a):
+    near = a < 12.0
+    root = m.short_rsqrt(m.where(near, 12.0, m.where(a > ENDLESS, ENDLESS, a)))
+    inverse = root * root
+    far = inverse * root * fitted_to(m, fitted.BESSEL_DIFFERENCE_FAR_SINGLE, inverse)
+    return m.where(near, fitted_to(m, fitted.BESSEL_DIFFERENCE_SINGLE, m.where(near, a, 12.0)), far)
 
 
 def bessel_i0(m, x, precision):

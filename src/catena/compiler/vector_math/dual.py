@@ -125,7 +125,12 @@ class Forward:
 
     def power(self, x, y):
         """x^y for positive x."""
-        value = self.m.power(x.value, plain(y))
+        return self._power(self.m.power(x.value, plain(y)), x, y)
+
+    def plain_power(self, x, y):
+        return self._power(self.m.plain_power(x.value, plain(y)), x, y)
+
+    def _power(self, value, x, y):
         slope = None if x.slope is None else x.slope * (plain(y) * value / x.value)
         if slope_of(y) is not None:
             slope = _sum(slope, y.slope * (value * self.m.log(x.value)))

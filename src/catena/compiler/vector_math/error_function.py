@@ -1,5 +1,7 @@
 """erf, erfc and the inverse of erf."""
 
+import math
+
 from . import pieces, tables
 from .double_double import two_product
 from .exponential import exp_sum_times
@@ -66,6 +68,21 @@ def erfc(x: Value) -> Value:
     a = fabs(x)
     tail = large_erfc(a)
     return select(a < 0.5, 1.0 - small_erf(x), select(x < 0.0, 2.0 - tail, tail))
+
+
+def error_density(x: Value) -> Value:
+    """2 exp(-x^2) / sqrt(pi), the derivative of erf.
+
+    A product of what exp gives would cost a hundred cycles where it is subnormal.
+    """
+    square = two_product(x, x)
+    return exp_sum_times(-square.high, -square.low, x.like(2 / math.sqrt(math.pi)))
+
+
+def normal_density(x: Value) -> Value:
+    """exp(-x^2 / 2) / sqrt(2 pi), the derivative of the normal distribution function."""
+    square = two_product(x, x)
+    return exp_sum_times(square.high * -0.5, square.low * -0.5, x.like(1 / math.sqrt(2 * math.pi)))
 
 
 def erf_inv(x: Value) -> Value:

@@ -14,6 +14,8 @@ from .text import Value, copysign, fabs, fma, horner, if_any, maximum, minimum, 
 # Beyond these exp(x) is zero or infinite: the least x sits below half the smallest subnormal.
 EXP_RANGE = {"float": (-104.0, 89.0), "double": (-746.0, 710.0)}
 
+FAR_BELOW = {"float": -87.0, "double": -708.0}  # up to here, 1 + exp(-x) and its inverse are normal numbers
+
 
 def reduce_exp(x: Value) -> tuple[Value, Value, Value]:
     """n as float and integer, and r = x - n ln2."""
@@ -74,17 +76,22 @@ def exp_pair(x: Value) -> Pair:
 
 
 def exp_sum_times(high: Value, low: Value, factor: Value) -> Value:
-    """exp(high + low) times a factor from 2^-6 to 1, for |low| much smaller than one; the factor goes in before the
+    """exp(high + low) times a factor from 2^-6 to 2, for |low| much smaller than one; the factor goes in before the
     scaling, since products of what is subnormal take processors a hundred cycles.
     """
     least, greatest = EXP_RANGE[high.elem]
-    clamped = minimum(maximum(high, least), greatest)
+    clamped = minimum(maximum(high, least - 1.0), greatest)
     low = select(clamped.equals(high), low, 0.0)
     _, n, r = reduce_exp(clamped)
     r_sum = r + low
     low = (r - r_sum) + low
     tail = fma(r_sum * r_sum, horner(r_sum, tables.EXP[high.elem]), low)
     return scale(fma(r_sum + tail, 2.0, 2.0) * (factor * 64.0), n - 7)
+
+
+def exp_sum(high: Value, low: Value) -> Value:
+    """exp(high + low) for |low| much smaller than one."""
+    return exp_sum_times(high, low, high.like(1.0))
 
 
 def exp2(x: Value) -> Value:
@@ -107,21 +114,21 @@ def expm1(x: Value) -> Value:
 
 
 def logistic(x: Value) -> Value:
-    """1 / (1 + 2^n q) of exp(-x) = 2^n q, or 2^-n / (q + 2^-n) where n > 0, with what is rounded off the sum (of which
-    all is half as large) and the quotient: the derivative y (1 - y) has errors enough of its own.
+    """1 / (1 + 2^n q) of exp(-x) = 2^n q, with what is rounded off the sum and the quotient: the derivative y (1 - y)
+    has errors enough of its own. Far below zero it is exp(x).
     """
-    bound, (high, low) = minimum(maximum(x, EXP_RANGE[x.elem][0]), 50.0), LOG2_E[x.elem]
+    least = FAR_BELOW[x.elem]
+    bound, (high, low) = minimum(maximum(x, least), 50.0), LOG2_E[x.elem]
     n, n_integer = round_to_integer(bound * -high)
     r = fma(bound, -low, fma(bound, -high, -n))
-    great = n > 0.0
-    power = power_of_two(maximum(select(great, -n_integer, n_integer), -100) - 1, x.elem)
-    exact = power + 0.5
-    rest = fma(select(great, 0.5, power) * r, horner(r, tables.EXP2[x.elem]), power - (exact - 0.5))
-    total = exact + rest
-    lost = rest - (total - exact)
+    power = power_of_two(n_integer, x.elem)
+    other = fma(power * r, horner(r, tables.EXP2[x.elem]), power)
+    total = other + 1.0
+    above = x < 0.0  # where the exponential is the greater of both
+    lost = select(above, 1.0, other) - (total - select(above, other, 1.0))
     result = 1.0 / total
     result = fma(result, fma(-result, lost, fma(-result, total, 1.0)), result)
-    return scale(result, select(great, -n_integer, 0) - 1)
+    return if_any(x < least, lambda: [select(x < least, exp(x), result)], [result])[0]
 
 
 def tanh(x: Value) -> Value:

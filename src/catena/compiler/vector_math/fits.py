@@ -1,4 +1,4 @@
-"""Computes the polynomials of `fitted.py`, by hand: `python -m catena.compiler.vector_math.fits > fitted.py`.
+"""Computes the polynomials of `fitted.py`, by hand: `python -m catena.compiler.vector_math.fits [NAME ...]`.
 
 Interpolation at Chebyshev points (Trefethen, "Approximation Theory and Approximation Practice", 2013, ch. 4), in
 60-digit arithmetic by mpmath, of the lowest degree whose error is below 2^-57 of the function. Each piece is a
@@ -6,6 +6,7 @@ polynomial in t, which runs from -1 to 1 while the variable runs through its int
 variable itself, which is t of an interval from -1 to 1.
 """
 
+import sys
 import textwrap
 
 import mpmath as mp  # type: ignore[import-untyped]
@@ -26,6 +27,9 @@ GOALS = dict.fromkeys(
         "DAWSON_SINGLE",
         "DAWSON_MIDDLE_SINGLE",
         "DAWSON_FAR_SINGLE",
+        "ERFCX_SLOPE_SINGLE",
+        "BESSEL_DIFFERENCE_SINGLE",
+        "BESSEL_DIFFERENCE_FAR_SINGLE",
     ),
     SINGLE,
 ) | {"STIRLING_SINGLE": SINGLE * 16}  # at most a ninth of the result
@@ -92,6 +96,17 @@ def falling_of_erfcx(x):
     return 2 / mp.sqrt(mp.pi) - 2 * x * mp.exp(x * x) * mp.erfc(x)
 
 
+def scaled_falling_of_erfcx(q):
+    """The same times (x + 3)^2, where q = (x - 3) / (x + 3)."""
+    if q == 1:
+        return 1 / mp.sqrt(mp.pi)
+    x = 3 * (1 + q) / (1 - q)
+    if x < 100:
+        return falling_of_erfcx(x) * (x + 3) ** 2
+    series = mp.fsum((-1) ** k * mp.fac2(2 * k + 1) / (2 * x * x) ** k for k in range(8))  # DLMF 7.12.1
+    return (1 + 3 / x) ** 2 / mp.sqrt(mp.pi) * series
+
+
 def bessel_difference(x):
     """exp(-x) (I0(x) - I1(x))."""
     return mp.exp(-x) * (mp.besseli(0, x) - mp.besseli(1, x))
@@ -134,6 +149,9 @@ FITS = {
     "ERFCX_SLOPE": two_pieces(falling_of_erfcx, (1, 2, 4, 8)),
     "BESSEL_DIFFERENCE": two_pieces(bessel_difference, (0, 3, 8, 20)),
     "BESSEL_DIFFERENCE_FAR": [(of_inverse(lambda x: x * mp.sqrt(x) * bessel_difference(x)), 0, INVERSE / 20)],
+    "ERFCX_SLOPE_SINGLE": [(scaled_falling_of_erfcx, -1, 1)],
+    "BESSEL_DIFFERENCE_SINGLE": two_pieces(bessel_difference, (0, 4, 12)),
+    "BESSEL_DIFFERENCE_FAR_SINGLE": [(of_inverse(lambda x: x * mp.sqrt(x) * bessel_difference(x)), 0, INVERSE / 12)],
     "QUANTILE_CENTRE_SINGLE": [(of_root(quantile_factor, 1), 0, 5.5)],
     "QUANTILE_SINGLE": two_pieces(lambda root: quantile_factor(root**2), (2.3, 4.3, 10.2)),
     "ERFCX_SINGLE": [(scaled_erfc, -1, 1)],
@@ -198,7 +216,8 @@ def by_powers(coefficients, low, high) -> list:
 
 def main():
     print(f'"""{HEAD}"""')
-    for name, pieces in FITS.items():
+    for name in sys.argv[1:] or FITS:
+        pieces = FITS[name]
         print(f"\n{name} = (")
         for function, low, high in pieces:
             coefficients = fit(function, low, high, GOALS.get(name, GOAL))

@@ -1,9 +1,9 @@
-"""lgamma and digamma, computed in double precision (floats are widened, and need not all its digits).
+"""lgamma, digamma and trigamma, computed in double precision (floats are widened, and need not all its digits).
 
 From 2.5 (or 2) on, Stirling's expansion with a minimax polynomial in 1/z for its divergent remainder; around
 the zeros of the functions, polynomials with the zero divided out; below, the recurrence; negative x by
-reflection (Abramowitz & Stegun 6.1.15, 6.1.17, 6.1.40, 6.3.5, 6.3.7, 6.3.18), in a branch taken only by
-vectors that have a negative lane.
+reflection (Abramowitz & Stegun 6.1.15, 6.1.17, 6.1.40, 6.3.5, 6.3.7, 6.3.18, 6.4.6, 6.4.7, 6.4.12), in a
+branch taken only by vectors that have a negative lane.
 """
 
 from collections.abc import Callable
@@ -168,4 +168,33 @@ def positive_digamma(z: Value) -> Value:
     around_zero = distance * horner(d - 0.5, tables.DIGAMMA_ROOT["double"])
     small = select(below_one, around_zero - t, around_zero)
     large = log(z) - fma(t * t, horner(t, tables.DIGAMMA_LARGE["double"]), t * 0.5)
+    return select(z < 2.0, small, large)
+
+
+@through_double
+def trigamma(x: Value) -> Value:
+    """The derivative of digamma; infinite at its poles."""
+    result = positive_trigamma(select(x < 0.0, 1.0 - x, x))
+
+    def reflected() -> list[Value]:
+        sine, _ = half_turn_sin_cos(x)
+        root = PI[0] / sine.high  # less what is rounded off both
+        rest = (PI[1] - root * sine.low) + fma(-root, sine.high, PI[0])
+        square = two_product(root, root)
+        value = (square.high - result) + fma(root + root, rest / sine.high, square.low)
+        value = select(fabs(x) < 2.0**-100, 1.0 / (x * x), value)
+        pole = round_half_even(x).equals(x)
+        return [select(x < 0.0, select(pole, INFINITY, value), result)]
+
+    return if_any(x < 0.0, reflected, [result])[0]
+
+
+def positive_trigamma(z: Value) -> Value:
+    t = 1.0 / z
+    square = t * t
+    below_one = z < 1.0
+    d = select(below_one, z, z - 1.0)
+    around_one = horner(d - 0.5, tables.TRIGAMMA_ONE["double"])
+    small = select(below_one, around_one + square, around_one)
+    large = fma(square, fma(t, horner(t, tables.TRIGAMMA_LARGE["double"]), 0.5), t)
     return select(z < 2.0, small, large)

@@ -354,44 +354,66 @@ def log_igammac_grad_a(m, a, x, precision):
 
 
 def _beta_fraction(m, on, a, b, x, precision):
-    def step(on, c, d, h, n):
-        """Two steps of Lentz's evaluation, an even and an odd one."""
+    """1 / (1 + d1 / (1 + d2 / (1 + ...))), DLMF 8.17.22, by the recurrences of its convergents p / q, which are divided
+    by the power of two in q every two steps.
+    """
+
+    def coefficients(n):
+        """d(2n) and d(2n + 1); to single precision by one quotient."""
+        u = a + 2.0 * n
+        even, odd = n * (b - n), -((a + n) * (a + b + n))
+        if precision < 1e-12:
+            return even * x / ((u - 1.0) * u), odd * x / (u * (u + 1.0))
+        below, above = u - 1.0, u + 1.0
+        share = x * m.short_reciprocal(below * u * above)
+        return even * above * share, odd * below * share
+
+    def step(on, found_p, found_q, p, q, last_p, last_q, n):
+        """Two steps, from convergents that follow one another. What is found stays when a lane is done."""
         n = n + 1.0
-        two = 2.0 * n
-        even = n * (b - n) * x / ((a - 1.0 + two) * (a + two))
-        new_d, new_c = 1.0 / _nonzero(m, 1.0 + even * d), _nonzero(m, 1.0 + even / c)
-        new_h = h * new_d * new_c
-        odd = -((a + n) * (a + b + n) * x) / ((a + two) * (a + 1.0 + two))
-        new_d, new_c = 1.0 / _nonzero(m, 1.0 + odd * new_d), _nonzero(m, 1.0 + odd / new_c)
-        ratio = new_d * new_c
-        c, d, h = m.where(on, new_c, c), m.where(on, new_d, d), m.where(on, new_h * ratio, h)
-        return on & (m.abs(ratio - 1.0) > precision * 2.0) & (n < LIMIT), c, d, h, n
+        even, odd = coefficients(n)
+        p, q = m.fma(even, p, last_p), m.fma(even, q, last_q)
+        new_p, new_q = m.fma(odd, last_p, p), m.fma(odd, last_q, q)
+        cross = new_p * last_q
+        going = on & (m.abs(m.fma(-last_p, new_q, cross)) > precision * 2.0 * m.abs(cross)) & (n < LIMIT)
+        found_p, found_q = m.where(on, new_p, found_p), m.where(on, new_q, found_q)
+        scale = m.inverse_power_of_two(new_q)
+        return going, found_p, found_q, p * scale, q * scale, new_p * scale, new_q * scale, n
 
     a, b, x = m.where(on, a, 1.0), m.where(on, b, 1.0), m.where(on, x, 0.5)
-    d = 1.0 / _nonzero(m, 1.0 - (a + b) * x / (a + 1.0))
-    return m.iterate(step, (on, m.like(x, 1.0), d, d, m.like(x, 0.0)))[3]
+    one = m.like(x, 1.0)
+    first = 1.0 - (a + b) * x / (a + 1.0)
+    state = m.iterate(step, (on, one, first, one, one, one, first, m.like(x, 0.0)))
+    return state[1] / _nonzero(m, state[2])
 
 
-def _beta_front(m, p, q, x, y, log_y):
+def _beta_front(m, p, q, x, y, log_x, log_y, precision):
     """x^p y^q / B(p, q) for p <= q and y = 1 - x. Logarithms of gamma functions that cancel are never computed: for
     two large parameters their Stirling series are combined, as in TOMS 708; for one the ratio of two is expanded.
     """
     total = p + q
     some, both = q >= LARGE_SHAPE, p >= LARGE_SHAPE
-    # Both are small.
+
+    def mixed():
+        """gamma(p + q) / gamma(q) = (p + q)^p (1 + p / q)^(q - 1/2) e^-p ..."""
+        s = m.where(both, 1.0, p)
+        scaled = x * total
+        scaled = m.where(scaled < 1e30, scaled, 1e30)  # where y^q is zero
+        rests = _stirling_rest(m, s + q) - _stirling_rest(m, q) - m.lgamma(1.0 + s)
+        return m.power(scaled, s) * s * m.exp(q * log_y + (q - 0.5) * m.log1p(s / q) - s + rests)
+
+    def large():
+        _, excess = _beta_distance(m, p, q, x, y)
+        rests = _stirling_rest(m, total) - _stirling_rest(m, p) - _stirling_rest(m, q)
+        return m.sqrt(p * (q / total) / 6.283185307179586) * m.exp(rests - excess)
+
     r = m.where(some, 1.0, q)
-    ratio = m.exp(m.lgamma(1.0 + p + r) - m.lgamma(1.0 + p) - m.lgamma(1.0 + r))
-    small = p * (r / (p + r)) * ratio * m.power(x, p) * m.power(y, r)
-    # q is large: gamma(p + q) / gamma(q) = (p + q)^p (1 + p / q)^(q - 1/2) e^-p ...
-    s = m.where(both, 1.0, p)
-    scaled = x * total
-    scaled = m.where(scaled < 1e30, scaled, 1e30)  # where y^q is zero
-    rests = _stirling_rest(m, s + q) - _stirling_rest(m, q) - m.lgamma(1.0 + s)
-    mixed = m.power(scaled, s) * s * m.exp(q * log_y + (q - 0.5) * m.log1p(s / q) - s + rests)
-    _, excess = _beta_distance(m, p, q, x, y)
-    rests = _stirling_rest(m, total) - _stirling_rest(m, p) - _stirling_rest(m, q)
-    large = m.sqrt(p * (q / total) / 6.283185307179586) * m.exp(rests - excess)
-    return m.where(both, large, m.where(some, mixed, small))
+    front = p * (r / (p + r)) * m.exp(m.lgamma(1.0 + p + r) - m.lgamma(1.0 + p) - m.lgamma(1.0 + r))
+    if precision < 1e-12:
+        small = front * m.power(x, p) * m.power(y, r)
+    else:
+        small = front * m.exp(p * log_x + r * log_y)
+    return m.where_any(both, large, m.where_any(some & ~both, mixed, small))
 
 
 def _log_beta_front(m, p, q, log_x, log_y, x, y):
@@ -437,13 +459,13 @@ def _beta_uniform(m, a, b, x):
     return 0.5 * m.erfc(outward) + m.exp(-excess) * skew
 
 
-def _beta_factor(m, a, b, x):
+def _beta_factor(m, a, b, x, precision):
     """x^a (1 - x)^b / B(a, b)."""
     swap = a > b
     p, q = m.where(swap, b, a), m.where(swap, a, b)
-    rest = 1.0 - x
-    log_y = m.where(swap, m.log(x), m.log1p(-x))
-    return _beta_front(m, p, q, m.where(swap, rest, x), m.where(swap, x, rest), log_y)
+    rest, log_x, log_rest = 1.0 - x, m.log(x), m.log1p(-x)
+    logs = m.where(swap, log_rest, log_x), m.where(swap, log_x, log_rest)
+    return _beta_front(m, p, q, m.where(swap, rest, x), m.where(swap, x, rest), *logs, precision)
 
 
 def _beta_share(m, a, b, x, precision):
@@ -454,10 +476,14 @@ def _beta_share(m, a, b, x, precision):
     a1, b1, x1 = m.where(mirror, b, a), m.where(mirror, a, b), m.where(mirror, 1.0 - x, x)
     on = (a > 0.0) & (b > 0.0) & (x > 0.0) & (x < 1.0) & (a < INF) & (b < INF)
     huge = (a >= HUGE_BETA) & (b >= HUGE_BETA)
-    fraction = _beta_fraction(m, on & ~huge, a1, b1, x1, precision)
-    value = _beta_factor(m, a, b, x) * fraction / a1
-    uniform = _beta_uniform(m, a, b, x)
-    return mirror, m.where(huge, m.where(mirror, 1.0 - uniform, uniform), value), fraction / a1
+    share = _beta_fraction(m, on & ~huge, a1, b1, x1, precision) / a1
+    value = _beta_factor(m, a, b, x, precision) * share
+
+    def uniform():
+        value = _beta_uniform(m, a, b, x)
+        return m.where(mirror, 1.0 - value, value)
+
+    return mirror, m.where_any(huge, uniform, value), share
 
 
 def _beta_edges(m, a, b, x, inside, nothing, all_of_it):
@@ -473,6 +499,12 @@ def betainc(m, a, b, x, precision):
     """The regularised incomplete beta function."""
     mirror, value, _ = _beta_share(m, a, b, x, precision)
     return _beta_edges(m, a, b, x, m.where(mirror, 1.0 - value, value), 0.0, 1.0)
+
+
+def betaincc(m, a, b, x, precision):
+    """Its complement."""
+    mirror, value, _ = _beta_share(m, a, b, x, precision)
+    return _beta_edges(m, a, b, x, m.where(mirror, value, 1.0 - value), 1.0, 0.0)
 
 
 NEARLY_ZERO = 1e-280  # below which logarithms are taken of the factors
@@ -529,7 +561,7 @@ def _far_enough(m, s, precision):
 
 def _power(m, q, s, precision):
     """q^-s for positive q."""
-    return m.power(q, -s) if precision < 1e-12 else m.exp(-(s * m.log(q)))
+    return m.plain_power(q, -s) if precision < 1e-12 else m.exp(-(s * m.log(q)))
 
 
 def _asymptotic(m, s, a, precision):
@@ -601,14 +633,18 @@ def riemann_zeta(m, s, precision):
 
 
 def polygamma(m, n, x, precision):
-    """(-1)^(n+1) n! zeta(n + 1, x), and digamma where n is 0."""
-    half = n * 0.5
-    value = m.exp(m.lgamma(n + 1.0)) * zeta(m, n + 1.0, x, precision)
-    value = m.where(m.equal(m.floor(half), half), -value, value)
-    value = m.where(m.equal(n, 0.0), m.digamma(x), value)
-    return m.where((n >= 0.0) & m.equal(m.floor(n), n), value, NAN)
+    """(-1)^(n+1) n! zeta(n + 1, x), where n is neither 0 nor 1."""
+
+    def by_zeta():
+        half = n * 0.5
+        value = m.exp(m.lgamma(n + 1.0)) * zeta(m, n + 1.0, x, precision)
+        return m.where(m.equal(m.floor(half), half), -value, value)
+
+    value = m.where_any(m.equal(n, 0.0), lambda: m.digamma(x), m.like(x, NAN))
+    value = m.where_any(m.equal(n, 1.0), lambda: m.trigamma(x), value)
+    return m.where_any((n >= 2.0) & m.equal(m.floor(n), n), by_zeta, value)
 
 
 ALGORITHMS = {
-    fun.__name__: fun for fun in (igamma, igammac, igamma_grad_a, random_gamma_grad, betainc, zeta, polygamma)
+    fun.__name__: fun for fun in (igamma, igammac, igamma_grad_a, random_gamma_grad, betainc, betaincc, zeta, polygamma)
 }

@@ -36,10 +36,12 @@ def erfcx_of_tail(m, a, precision):
     """exp(a^2) erfc(a) for a >= 1/2."""
     b = m.where(a < FAR, a, FAR)
     near = horner(m, tables.ERFC["double"], (b - 3.0) / (b + 3.0)) / (2.0 * b + 1.0)
-    inverse = 1.0 / m.maximum(a, FAR)
-    square = inverse * inverse
-    series = ASYMPTOTIC[:5] if precision > 1e-12 else ASYMPTOTIC
-    return m.where(a < FAR, near, inverse * horner(m, series, square))
+
+    def series():
+        inverse = 1.0 / m.maximum(a, FAR)
+        return inverse * horner(m, ASYMPTOTIC[:5] if precision > 1e-12 else ASYMPTOTIC, inverse * inverse)
+
+    return m.where_any(a >= FAR, series, near)
 
 
 def _erfcx_in_single(m, x, a):
@@ -56,24 +58,43 @@ def erfcx(m, x, precision):
     if precision > 1e-12:
         return _erfcx_in_single(m, x, a)
     tail = erfcx_of_tail(m, a, precision)
-    small = m.where(a < 0.5, x, 0.5)
-    around_zero = exp_of_square(m, small, 1.0) * m.erfc(small)
-    negative = 2.0 * exp_of_square(m, m.where(x < 0.0, x, -1.0), 1.0) - tail
-    return m.where(a < 0.5, around_zero, m.where(x < 0.0, negative, m.where(m.equal(x, x), tail, NAN)))
+
+    def not_of_tail():
+        exp = exp_of_square(m, m.where(x < 0.5, x, 0.0), 1.0)
+        around_zero = exp * (1.0 - m.small_erf(m.where(a < 0.5, x, 0.0)))
+        return m.where(a < 0.5, around_zero, 2.0 * exp - tail)
+
+    return m.where_any(x < 0.5, not_of_tail, m.where(m.equal(x, x), tail, NAN))
 
 
 DOUBLE_FACTORIALS = tuple(float(math.prod(range(1, 2 * k, 2))) for k in range(1, 18))
 
 
+def _erfcx_slope_in_single(m, x, a):
+    """Below 0, that of 2 exp(x^2) less the same function of -x, whose slopes have one sign."""
+    inverse = 1.0 / (a + 3.0)
+    falling = inverse * inverse * fitted_to(m, fitted.ERFCX_SLOPE_SINGLE, 1.0 - 6.0 * inverse)
+    bound = m.where(a < 10.0, a, 10.0)
+    return m.where_any(x < 0.0, lambda: -4.0 * bound * m.short_exp(bound * bound) - falling, -falling)
+
+
 def erfcx_slope(m, x, precision):
     """The derivative 2 x erfcx(x) - 2 / sqrt(pi), whose terms cancel beyond 1; beyond 8 its divergent series."""
-    near, far = m.where(x < 1.0, x, 1.0), m.where(x < 8.0, m.like(x, 8.0), x)
-    half = 0.5 / far
-    u = 2.0 * (half * half)
-    series = 2.0 * ASYMPTOTIC[0] * (u * horner(m, DOUBLE_FACTORIALS, -u))
-    middle = fitted_to(m, fitted.ERFCX_SLOPE, m.where(x < 8.0, m.maximum(x, 1.0), 8.0))
-    around = 2.0 * near * erfcx(m, near, precision) - 2.0 * ASYMPTOTIC[0]
-    return m.where(x < 1.0, around, m.where(x < 8.0, -middle, m.where(m.equal(x, x), -series, NAN)))
+    if precision > 1e-12:
+        return _erfcx_slope_in_single(m, x, m.abs(x))
+    middle = -fitted_to(m, fitted.ERFCX_SLOPE, m.where(x < 8.0, m.maximum(x, 1.0), 8.0))
+
+    def around():
+        near = m.where(x < 1.0, x, 1.0)
+        return 2.0 * near * erfcx(m, near, precision) - 2.0 * ASYMPTOTIC[0]
+
+    def series():
+        half = 0.5 / m.where(x < 8.0, m.like(x, 8.0), x)
+        u = 2.0 * (half * half)
+        return -(2.0 * ASYMPTOTIC[0] * (u * horner(m, DOUBLE_FACTORIALS, -u)))
+
+    value = m.where_any(x < 1.0, around, m.where(m.equal(x, x), middle, NAN))
+    return m.where_any(x >= 8.0, series, value)
 
 
 def _dawsn_in_single(m, x, a):
@@ -158,14 +179,21 @@ def expi(m, x, precision):
 
 def expi_slope(m, x, precision):
     """exp(x) / x, with what is rounded off both."""
-    half = m.exp(0.5 * x)
-    value = half * (half / x)
-    if precision < 1e-12:
+    if precision > 1e-12:
+        bound = m.where(x > 700.0, 700.0, m.where(x < -200.0, -200.0, x))
+        value = m.short_exp(bound) / x
+    else:
         near = (m.abs(x) < 700.0) & (m.abs(x) > 0.0)
         y = m.where(near, x, 1.0)
         high, low = m.exp_pair(y)
         quotient = high / y
-        value = m.where(near, quotient + (low - m.product_error(quotient, y, high)) / y, value)
+        value = quotient + (low - m.product_error(quotient, y, high)) / y
+
+        def rare():
+            half = m.exp(0.5 * x)
+            return half * (half / x)
+
+        value = m.where_any(~near, rare, value)
     return m.where(m.equal(x, INF), INF, value)
 
 

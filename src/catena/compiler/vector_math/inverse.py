@@ -9,10 +9,12 @@ through doubles, which is cheaper than pairs.
 from collections.abc import Callable
 from functools import partial
 
-from . import tables
+from . import fitted, tables, text
 from .constants import HALF_PI, LN2, ONE_FIFTH, ONE_SEVENTH, ONE_THIRD
 from .double_double import Pair, add, constant, divide, fast_two_sum, multiply, square_root, total, two_product, two_sum
-from .logarithm import INFINITY, beyond_quadratic, log1p_of_pair, log_pair, reduce_normal_log
+from .inverses import short_sqrt
+from .logarithm import INFINITY, log1p_of_pair, log_pair, reduce_normal_log, short_log
+from .polynomials import fitted_to
 from .text import Value, copysign, fabs, fma, horner, minimum, select, sqrt
 
 
@@ -133,17 +135,18 @@ def octant(y: Value, x: Value, table: tuple) -> Value:
 
 
 def asinh_of_float(x: Value) -> Value:
-    """As `asinh`, of a widened float: nothing overflows, and what rounds is far below its last bit."""
+    """log(a + sqrt(a^2 + 1)) of a widened float with the sign of x, a - a^3/6 to 1/128."""
     a = fabs(x)
     square = a * a
-    result = log1p_short(a + square / (sqrt(square + 1.0) + 1.0))
-    return copysign(select(a < INFINITY, select(a < FLOAT_EPSILON, a, result), a), x)
+    result = short_log(a + short_sqrt(square + 1.0))
+    small = fma(square * a, -1 / 6, a)
+    return copysign(select(a < INFINITY, select(a < 2.0**-7, small, result), a), x)
 
 
 def acosh_of_float(x: Value) -> Value:
-    """As `acosh`, of a widened float."""
+    """log(x + sqrt(t (t + 2))), t = x - 1, of a widened float."""
     t = x - 1.0
-    result = log1p_short(t + sqrt(fma(t, t, t + t)))
+    result = short_log(x + short_sqrt(fma(t, t, t + t)))
     return select(x < INFINITY, select(x < 1.0, float("nan"), result), x)
 
 
@@ -158,13 +161,11 @@ def atanh_of_float(x: Value) -> Value:
 
 
 def log1p_short(t: Value) -> Value:
-    """log(1 + t) of a double t >= 0, with an error of some units of its last place."""
+    """log(1 + t) of a double t >= 0 to single precision."""
     u = t + 1.0
     k, f = reduce_normal_log(u)
     lost = select(u < 2.0, t - (u - 1.0), 0.0)  # of t; a greater t loses nothing that counts
-    high, low = LN2[u.elem]
-    tail = fma(k, low, beyond_quadratic(f) + lost)
-    return fma(k, high, f + fma(f * -0.5, f, tail))
+    return fma(f, fitted_to(text, fitted.LOG_SINGLE, f), fma(k, LN2[u.elem][0], lost))
 
 
 FLOAT_EPSILON = 2.0**-23

@@ -15,6 +15,7 @@ from . import (
     exponential,
     gamma,
     inverse,
+    inverses,
     logarithm,
     payne_hanek,
     powers,
@@ -26,7 +27,7 @@ from . import (
 from .mathematics import written
 from .text import Type, Value, Writer, symbol
 
-__all__ = ["ELEMENTARY", "NAMES", "arity", "declarations", "define", "dependencies", "symbol"]
+__all__ = ["ELEMENTARY", "NAMES", "arity", "declarations", "define", "dependencies", "is_inlined", "symbol"]
 
 ELEMENTARY: dict[str, Callable[..., Value]] = {
     "exp": exponential.exp,
@@ -48,6 +49,8 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
     "erf": error_function.erf,
     "erfc": error_function.erfc,
     "erf_inv": error_function.erf_inv,
+    "error_density": error_function.error_density,
+    "normal_density": error_function.normal_density,
     "asin": inverse.asin,
     "acos": inverse.acos,
     "atan": inverse.atan,
@@ -56,11 +59,12 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
     "acosh": inverse.acosh,
     "atanh": inverse.atanh,
     "cbrt": powers.cbrt,
-    "rsqrt": powers.rsqrt,
+    "rsqrt": inverses.rsqrt,
     "hypot": powers.hypot,
     "pow": powers.pow,
     "lgamma": gamma.lgamma,
     "digamma": gamma.digamma,
+    "trigamma": gamma.trigamma,
 }
 ALGORITHMS = {name: written(fun) for name, fun in algorithms.ALGORITHMS.items()}
 BESSEL = {fun.__name__: written(fun) for fun in (bessel.bessel_i0e, bessel.bessel_i1e)}
@@ -71,10 +75,10 @@ NAMES = tuple(FUNCTIONS)
 # Functions that compute much of one operand, or of some, alone; not those whose texts are long and hang on all.
 STAGED = (
     frozenset(
-        "pow igamma igammac igamma_grad_a random_gamma_grad betainc zeta zeta_by_x polygamma expn owens_t".split()
+        "pow igamma igammac igamma_grad_a random_gamma_grad betainc betaincc zeta zeta_by_x polygamma expn".split()
     )
     | frozenset("log_gamma_density log_igamma log_igammac log_igamma_grad_a log_igammac_grad_a".split())
-    | frozenset("log_betainc log_betaincc".split())
+    | frozenset("log_betainc log_betaincc owens_t".split())
 )
 WORTH_A_STAGE = 30  # lines
 PARAMETERS = ("x", "y", "z", "w")
@@ -128,6 +132,16 @@ def in_stages(name: str, known: str, elem: str) -> tuple[str, ...] | None:
         return None
     written_ = _stages(name, known, elem, 2)
     return tuple(str(x.type) for x in written_.given) if len(written_.first.lines) >= WORTH_A_STAGE else None
+
+
+@cache
+def is_inlined(name: str, elem: str) -> bool:
+    """Whether a function is written where it is used.
+
+    >>> is_inlined("exp", "float"), is_inlined("betainc", "float")
+    (True, False)
+    """
+    return " alwaysinline " in define(name, elem, 1)
 
 
 def _stages(name: str, known: str, elem: str, width: int) -> stages.Stages:

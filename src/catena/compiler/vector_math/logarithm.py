@@ -102,14 +102,15 @@ def short_log(x: Value) -> Value:
     return fma(f, fitted_to(text, fitted.LOG_SINGLE, f), k * LN2["double"][0])
 
 
-def log_pair(x: Value, correction: Value, extra_exponent: Value | float = 0.0) -> Pair:
+def log_pair(x: Value, correction: Value | None, extra_exponent: Value | float = 0.0) -> Pair:
     """log((x + correction) 2^extra) for finite x > 0 and a correction within a few ulps of x."""
     k, f = reduce_log(x)
     k = k + extra_exponent
     part = log1p_pair(f)
     high, low = LN2[x.elem]
     total = add_pairs(two_product(k, high), part)
-    return fast_two_sum(total.high, total.low + fma(k, low, correction / x))
+    rest = k * low if correction is None else fma(k, low, correction / x)
+    return fast_two_sum(total.high, total.low + rest)
 
 
 def log1p(x: Value) -> Value:

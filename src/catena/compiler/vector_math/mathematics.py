@@ -14,7 +14,7 @@ import numpy as np
 from catena.core.lazy import load
 from catena.core.shapes import broadcast_shapes
 
-from . import error_function, exponential, gamma, logarithm, powers, text, trigonometric
+from . import error_function, exponential, gamma, inverses, logarithm, powers, text, trigonometric
 
 DOUBLE = np.dtype(np.float64)
 PRECISION = {"float": 2.0**-32, "double": 2.0**-53}  # of what is rounded to this type
@@ -36,6 +36,10 @@ class Numpy:
     @staticmethod
     def digamma(x):
         return load("scipy.special").psi(x)
+
+    @staticmethod
+    def trigamma(x):
+        return load("scipy.special").polygamma(1, x)
 
     @staticmethod
     def erfc(x):
@@ -60,7 +64,19 @@ class Numpy:
         """x y - product, to as many digits as the long double has."""
         return (x.astype(np.longdouble) * y - product).astype(DOUBLE)
 
-    short_exp = np.exp
+    short_exp, short_sqrt = np.exp, np.sqrt
+
+    @staticmethod
+    def short_reciprocal(x):
+        return 1.0 / x
+
+    @staticmethod
+    def inverse_power_of_two(x):
+        return np.ldexp(1.0, 1 - np.frexp(x)[1])
+
+    @staticmethod
+    def short_rsqrt(x):
+        return 1.0 / np.sqrt(x)
 
     @staticmethod
     def short_log(x):
@@ -82,6 +98,11 @@ class Numpy:
         return log, (np.log(x.astype(np.longdouble)) - log).astype(DOUBLE) + lost / x
 
     @staticmethod
+    def plain_power(x, y):
+        """x^y of finite x > 0."""
+        return np.power(np.abs(x), y)
+
+    @staticmethod
     def where_any(mask, rare: Callable, otherwise):
         """``rare()`` where the mask holds, which it seldom does anywhere."""
         return np.where(mask, rare(), otherwise)
@@ -101,9 +122,13 @@ class Written:
     abs, floor, sqrt, maximum, fma = text.fabs, text.floor, text.sqrt, text.maximum, text.fma
     small_erf = error_function.small_erf
     sin, cos, erf_inv = trigonometric.sin, trigonometric.cos, error_function.erf_inv
-    lgamma, digamma, erfc, power = gamma.lgamma, gamma.digamma, error_function.erfc, powers.pow
+    lgamma, digamma, trigamma = gamma.lgamma, gamma.digamma, gamma.trigamma
+    erfc, power = error_function.erfc, powers.pow
     iterate, size, held, varies = staticmethod(text.while_any), text.fabs, Numpy.held, Numpy.varies
+    plain_power = powers.plain_power
     short_exp, short_log, short_lgamma = exponential.short_exp, logarithm.short_log, gamma.short_lgamma
+    inverse_power_of_two = inverses.inverse_power_of_two
+    short_reciprocal, short_rsqrt, short_sqrt = inverses.short_reciprocal, inverses.short_rsqrt, inverses.short_sqrt
     plain_lgamma, log_pair, exp_pair = gamma.plain_lgamma, logarithm.log_pair, exponential.exp_pair
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""cbrt, rsqrt, hypot, pow."""
+"""cbrt, hypot, pow."""
 
 from . import tables
 from .constants import LN2, LOG2_E, ONE_THIRD
@@ -13,15 +13,16 @@ from .double_double import (
     two_product,
     two_sum,
 )
-from .exponential import scale
+from .exponential import exp_sum, scale
 from .inverse import through_double
-from .logarithm import INFINITY, reduce_log, reduce_normal_log
+from .logarithm import INFINITY, log_pair, reduce_log, reduce_normal_log
 from .text import (
     Value,
     copysign,
     fabs,
     fma,
     horner,
+    if_any,
     maximum,
     minimum,
     power_of_two,
@@ -30,10 +31,6 @@ from .text import (
     sqrt,
     trunc,
 )
-
-
-def rsqrt(x: Value) -> Value:
-    return 1.0 / sqrt(x)
 
 
 def cbrt(x: Value) -> Value:
@@ -144,7 +141,18 @@ def float_power(a: Value, y: Value) -> Value:
 
 
 def pow(x: Value, y: Value) -> Value:
-    """IEEE 754's pow: the sign and the exceptional cases around a^y of a = |x|."""
+    """IEEE 754's pow: where all exponents are 1/2, by roots, which take a tenth of the time."""
+    root = y.equals(0.5)
+    (result,) = if_any(~root, lambda: [_any_power(x, y)], [x])
+    return if_any(root, lambda: [select(root, _root(x), result)], [result])[0]
+
+
+def _root(x: Value) -> Value:
+    return select(x.equals(-INFINITY), INFINITY, sqrt(x) + 0.0)  # without the sign of zero
+
+
+def _any_power(x: Value, y: Value) -> Value:
+    """The sign and the exceptional cases around a^y of a = |x|."""
     a = fabs(x)
     if x.elem == "float":
         magnitude = float_power(a, y)
@@ -158,3 +166,10 @@ def pow(x: Value, y: Value) -> Value:
     result = select(a.equals(1.0) & fabs(y).equals(INFINITY), 1.0, result)
     result = select(x.is_nan() | y.is_nan(), float("nan"), result)
     return select(x.equals(1.0) | y.equals(0.0), 1.0, result)
+
+
+def plain_power(x: Value, y: Value) -> Value:
+    """x^y of finite x > 0, with two units' error at most where the result is a normal number; half as long as `pow`."""
+    log = log_pair(x, None)
+    product = two_product(log.high, y)
+    return exp_sum(product.high, fma(log.low, y, product.low))

@@ -153,6 +153,10 @@ def digamma_remainder(z):
     return z * z * (mp.log(z) - 1 / (2 * z) - mp.digamma(z))
 
 
+def trigamma_remainder(z):
+    return z**3 * (mp.psi(1, z) - 1 / z - 1 / (2 * z * z))
+
+
 DIGAMMA_ZERO = mp.findroot(mp.digamma, 1.4616321449683623)
 
 
@@ -208,6 +212,10 @@ FITS = {
     "EXP2_SHORT": Fit(lambda r: mp.expm1(r * mp.log(2)) / r, -0.5, 0.5, None, 6, abs),
     # m^(-1/3), 1 <= m <= 2: the start of cbrt's iteration
     "CBRT_START": Fit(lambda m: m ** (-mp.mpf(1) / 3), 1, 2, 3, 4, lambda m: m ** (mp.mpf(1) / 3)),
+    # (1 - e)^(-1/2) = 1 + e RSQRT(e), where the start of `rsqrt` is so far off
+    "RSQRT": Fit(lambda e: (1 / mp.sqrt(1 - e) - 1) / e, -mp.mpf("0.0683"), mp.mpf("0.0683"), 4, 2, abs),
+    # 1 / (1 - e) = 1 + e RECIPROCAL(e), where the start of `short_reciprocal` is so far off
+    "RECIPROCAL": Fit(lambda e: 1 / (1 - e), -mp.mpf("0.0506"), mp.mpf("0.0506"), None, 2, abs),
     # lgamma(2 + d) = d LGAMMA_TWO(d), -3/4 <= d <= 1/2
     "LGAMMA_TWO": Fit(lambda d: mp.loggamma(2 + d) / d, -0.75, 0.5, None, 20, lambda d: 2),
     # lgamma(z) = (z - 1/2) log z - z + log(2 pi)/2 + t STIRLING(t), t = 1/z, z >= 2.5
@@ -216,6 +224,10 @@ FITS = {
     "DIGAMMA_ROOT": Fit(lambda d: mp.digamma(1.5 + d) / (1.5 + d - DIGAMMA_ZERO), -0.5, 0.5, None, 21, lambda d: 1),
     # digamma(z) = log z - t/2 - t^2 DIGAMMA_LARGE(t), t = 1/z, z >= 2
     "DIGAMMA_LARGE": Fit(at_inverse(digamma_remainder), 0, 0.5, None, 15, lambda t: t * t),
+    # trigamma(x) = TRIGAMMA_ONE(x - 1.5), 1 <= x <= 2
+    "TRIGAMMA_ONE": Fit(lambda d: mp.psi(1, 1.5 + d), -0.5, 0.5, None, 25, lambda d: 1),
+    # trigamma(z) = t + t^2/2 + t^3 TRIGAMMA_LARGE(t), t = 1/z, z >= 2
+    "TRIGAMMA_LARGE": Fit(at_inverse(trigamma_remainder), 0, 0.5, None, 17, lambda t: t * t),
 }
 
 

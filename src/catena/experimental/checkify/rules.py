@@ -52,18 +52,23 @@ for _primitive in (
 # ---- division
 
 
-def _div(trace: CheckTrace, args, params):
-    x, y = args
-    aval = get_aval(y)
-    if DivisionByZeroError in trace.enabled:
-        failed = lax.reduce_or(lax.eq(y, np.zeros((), aval.dtype)), tuple(range(aval.ndim)))
-        trace.report.add(failed, Check(DivisionByZeroError, source()))
-    out = lax.div_p.bind(x, y, **params)
-    trace.check_numbers(lax.div_p, out)
-    return out
+def _divided(primitive):
+    """Of what divides by its last operand, or, as ``rsqrt``, by the root of it."""
+
+    def rule(trace: CheckTrace, args, params):
+        aval = get_aval(args[-1])
+        if DivisionByZeroError in trace.enabled:
+            failed = lax.reduce_or(lax.eq(args[-1], np.zeros((), aval.dtype)), tuple(range(aval.ndim)))
+            trace.report.add(failed, Check(DivisionByZeroError, source()))
+        out = primitive.bind(*args, **params)
+        trace.check_numbers(primitive, out)
+        return out
+
+    return rule
 
 
-check_rules[lax.div_p] = _div
+for _primitive in (lax.div_p, lax.rsqrt_p):
+    check_rules[_primitive] = _divided(_primitive)
 
 
 # ---- indices: each component of an index must leave room for the window that begins there

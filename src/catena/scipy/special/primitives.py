@@ -15,15 +15,13 @@ from catena.lax.arithmetic import add, div, mul, neg, sub
 from catena.lax.comparison import eq, lt, select
 from catena.lax.elementwise import FLOAT, WIDER_WITH_HALF, elementwise
 from catena.lax.powers import square
-from catena.lax.special import digamma, erf, jvp_in, polygamma
+from catena.lax.special import betainc_slope, digamma, erf, jvp_in, normal_density_p, trigamma_p
 from catena.lax.structure import broadcast_to, like
 from catena.lax.transcendental import cos, exp, log, log1p, sin
 from catena.transform.jvp import jvp_flat
 
 algorithms = LazyModule("catena.compiler.vector_math.algorithms")
 mathematics = LazyModule("catena.compiler.vector_math.mathematics")
-
-ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
 
 def special(name: str, *tangents, **rules):
@@ -57,13 +55,9 @@ def safe(x, bad, replacement: float):
 # digamma(a + b) - digamma(a), which no difference of the two gives where it is small
 digamma_difference_p = special(
     "digamma_difference",
-    lambda t, a, b, y: mul(t, sub(_trigamma(add(a, b)), _trigamma(a))),
-    lambda t, a, b, y: mul(t, _trigamma(add(a, b))),
+    lambda t, a, b, y: mul(t, sub(trigamma_p.bind(add(a, b)), trigamma_p.bind(a))),
+    lambda t, a, b, y: mul(t, trigamma_p.bind(add(a, b))),
 )
-
-
-def _trigamma(x):
-    return polygamma(like(x, 1), x)
 
 
 def _by_parameter(t, a, b, y):
@@ -132,12 +126,15 @@ def _log_beta_slope(t, a, b, x, y):
     return mul(t, exp(sub(sub(powers, log_beta_p.bind(a, b)), y)))
 
 
-def _log_beta(name, find, slope):
+def _of_beta(name, find, slope):
     return special(name, jvp=jvp_in(find, ("a", "b", "x"), None, None, slope))
 
 
-log_betainc_p = _log_beta("log_betainc", lambda: log_betainc_p, _log_beta_slope)
-log_betaincc_p = _log_beta("log_betaincc", lambda: log_betaincc_p, lambda *of: neg(_log_beta_slope(*of)))
+log_betainc_p = _of_beta("log_betainc", lambda: log_betainc_p, _log_beta_slope)
+log_betaincc_p = _of_beta("log_betaincc", lambda: log_betaincc_p, lambda *of: neg(_log_beta_slope(*of)))
+
+# The complement of the incomplete beta function
+betaincc_p = _of_beta("betaincc", lambda: betaincc_p, lambda t, a, b, x, y: neg(mul(t, betainc_slope(a, b, x))))
 
 riemann_zeta_p = special("riemann_zeta", lambda t, x, y: mul(t, riemann_zeta_slope_p.bind(x)))
 riemann_zeta_slope_p = special(
@@ -201,11 +198,7 @@ def _over(y, x):
 # The normal distribution and error functions
 
 
-def _density(x, factor: float = 1 / ROOT_TWO_PI):
-    return times(exp(times(square(x), -0.5)), factor)
-
-
-ndtr_p = special("ndtr", lambda t, x, y: mul(t, _density(x)))
+ndtr_p = special("ndtr", lambda t, x, y: mul(t, normal_density_p.bind(x)))
 log_ndtr_p = special(
     "log_ndtr", lambda t, x, y: div(times(t, math.sqrt(2 / math.pi)), erfcx_p.bind(times(x, -math.sqrt(0.5)))),
 )  # fmt: skip
@@ -223,7 +216,7 @@ def _quantile_slope(p, y):
 ndtri_p = special("ndtri", lambda t, p, y: mul(t, _quantile_slope(p, y)))
 owens_t_p = special(
     "owens_t",
-    lambda t, h, a, y: mul(t, mul(_density(h, -0.5 / ROOT_TWO_PI), erf(times(mul(a, h), math.sqrt(0.5))))),
+    lambda t, h, a, y: mul(t, mul(times(normal_density_p.bind(h), -0.5), erf(times(mul(a, h), math.sqrt(0.5))))),
     lambda t, h, a, y: mul(t, div(
         exp(times(mul(square(h), plus(square(a), 1)), -0.5)), times(plus(square(a), 1), 2 * math.pi))),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from catena import numpy as jnp
 from catena.core.array import Array
 from catena.scipy.special import betainc, betaln, xlog1py, xlogy
-from catena.scipy.special.primitives import log_betainc_p, log_betaincc_p
+from catena.scipy.special.primitives import betaincc_p, log_betainc_p, log_betaincc_p
 from catena.scipy.stats.methods import distribution, proper, unless
 from catena.typing import ArrayLike
 
@@ -81,8 +81,8 @@ def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arra
     >>> beta.sf(0.5, 2.0, 3.0).item()
     0.3125
     """
-    below = cdf(x, a, b, loc, scale)
-    return jnp.where(below < 0.5, 1 - below, _share(b, a, 1 - (x - loc) / scale))
+    z = (x - loc) / scale
+    return _inside(betaincc_p.bind, a, b, z, z <= 0)
 
 
 @_method

@@ -95,22 +95,37 @@ def logistic_share(x):
 @logistic_share.defjvp
 def _logistic_share_jvp(primals, tangents):
     (x,), (t,) = primals, tangents
-    below = logistic_share(x)
-    return below, t * (below * lax.logistic(-x))
+    less = jnp.exp(-jnp.abs(x))
+    whole = 1 + less
+    return logistic_share(x), t * (less / (whole * whole))
 
 
 def log1mexp(x):
-    """``log(1 - exp(-x))`` for ``x >= 0``; Machler (2012): one formula for each side of log 2."""
-    small, none = x < 0.6931471805599453, x == 0
-    near = jnp.log(one_minus_exp(jnp.where(small & ~none, x, 1)))
-    return unless(none, jnp.where(small, near, jnp.log1p(-jnp.exp(-jnp.where(small, 1, x)))), -jnp.inf)
+    """``log(1 - exp(-x))`` for ``x >= 0``."""
+    none = x == 0
+    return unless(none, _log1mexp_of_positive(jnp.where(none, 1, x)), -jnp.inf)
+
+
+@custom_jvp
+def _log1mexp_of_positive(x):
+    """Machler (2012): one formula for each side of log 2."""
+    small = x < 0.6931471805599453
+    near = jnp.log(one_minus_exp(jnp.where(small, x, 1)))
+    return jnp.where(small, near, jnp.log1p(-jnp.exp(-jnp.where(small, 1, x))))
+
+
+@_log1mexp_of_positive.defjvp
+def _log1mexp_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return _log1mexp_of_positive(x), t * (jnp.exp(-x) / one_minus_exp(x))
 
 
 def log1p_square(x):
-    """``log(1 + x**2)``, also where the square overflows."""
+    """``log(1 + x**2)``, also where the square overflows, by one logarithm and without a division."""
     size = jnp.abs(x)
-    above = jnp.where(size > 1, size, 1)
-    return 2 * jnp.log(above) + jnp.log1p(jnp.square(jnp.where(size > 1, 1 / above, size)))
+    large = size > 2.0 ** (jnp.finfo(size.dtype).maxexp // 2 - 2)  # of which the square is 1 + the square
+    log = jnp.log1p(jnp.where(large, size - 1, jnp.square(x)))
+    return jnp.where(large, 2 * log, log)
 
 
 def unless(outside, value, there):

@@ -21,7 +21,7 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
     """
     z = (x - loc) / scale
     peak = -betaln(df / 2, 0.5) - 0.5 * jnp.log(df) - jnp.log(scale)
-    return peak - (df + 1) / 2 * log1p_square(z / jnp.sqrt(df))
+    return peak - (df + 1) / 2 * log1p_square(z * (1 / jnp.sqrt(df)))
 
 
 @_method
