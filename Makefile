@@ -148,6 +148,11 @@ bench-numpy: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 200 calls of the N
 bench-overhead: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # side by side with JAX, printed as ratios
 	$(BIN)/python benchmarks/overhead.py --jax-python $(JAX_VENV)/bin/python
 
+.PHONY: bench-eager
+bench-eager: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # every public function on a few elements, called eagerly, beside JAX, worst first; ONLY=text, LEAST=6: only what takes us so many microseconds
+	$(BIN)/python benchmarks/eager.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)" --least $(or $(LEAST),0)
+	$(BIN)/python benchmarks/eager.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)" --large
+
 bench-batches: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # the first call at one batch size after another, beside JAX
 	$(BIN)/python benchmarks/batches.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
 

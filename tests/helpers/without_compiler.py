@@ -25,6 +25,8 @@ ROWS = [
     (TEXTS, "compiler/test_settled.py", "test_calls_do_not_compute_it_again", "test_large_results_and_loops_stay",
      "test_what_is_computed_where_it_is_read_stays_there", "test_there_is_room_for_some"),
     (TEXTS, "compiler/test_blocks.py"),
+    (TEXTS, "lax/test_whole.py", "test_once_compiled_it_is_not_run",
+     "test_floats_are_arguments_where_programs_do_not_wait"),
     (GRAPHS, "compiler/test_bounds.py"),
     (GRAPHS, "compiler/test_cascades.py"),
     (GRAPHS, "compiler/test_contraction.py"),

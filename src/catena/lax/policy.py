@@ -122,3 +122,33 @@ SHAPED = {
     "fft": Shaped(narrow=False, least=1 << 12),
 }
 LIBRARY = Shaped(narrow=False, least=1 << 12)  # LAPACK's functions, which share larger matrices out among threads
+
+
+class Whole(NamedTuple):
+    """When a function of several operations is one program (see ``whole.py``)."""
+
+    exact: bool = False  # whether it has the bits that it has step by step: then, when a call comes again; else at once
+
+
+_whole, _exact_whole = Whole(), Whole(exact=True)
+WHOLE = {
+    **dict.fromkeys("any_mean any_variance average any_nanmean any_nanvar nanstd accumulate".split(), _whole),
+    **dict.fromkeys(
+        "any_nansum any_running trapezoid cov corrcoef sem matmul dot dot_product_attention".split(), _whole
+    ),
+    **dict.fromkeys("softmax log_softmax logsumexp logmeanexp standardize".split(), _whole),
+    **dict.fromkeys("convolve correlate convolve2d correlate2d fftconvolve detrend dct idct".split(), _whole),
+    **dict.fromkeys("cholesky cho_factor lu_factor lu qr svd hessenberg schur polar eigh tridiagonal".split(), _whole),
+    **dict.fromkeys("solve cho_solve lu_solve solve_triangular triangular_solve".split(), _whole),
+    **dict.fromkeys("pdf logpdf".split(), _whole),  # of the multivariate normal distribution
+    **dict.fromkeys("round_to any_clip isclose heaviside polyval cross elementwise distribution".split(), _exact_whole),
+    **dict.fromkeys("xlogy xlog1py rel_entr kl_div boxcox boxcox1p gammasgn factorial comb poch".split(), _exact_whole),
+    **dict.fromkeys("multigammaln polygamma fresnel wofz sici".split(), _exact_whole),
+    **dict.fromkeys("any_extremum any_logical any_count any_nan_extremum ptp any_quantile".split(), _exact_whole),
+    **dict.fromkeys("lexsort any_order by_sorting rankdata any_where packbits unpackbits".split(), _exact_whole),
+    **dict.fromkeys("one_hot unwrap block_diag toeplitz lu_pivots_to_permutation".split(), _exact_whole),
+    **dict.fromkeys("einsum irfft hfft ihfft fft2 ifft2 rfft2 irfft2 any_norm cond histogram".split(), _whole),
+    **dict.fromkeys("segment_sum segment_prod".split(), _whole),
+    **dict.fromkeys("segment_max segment_min glu ediff1d any_diff any_gradient descending".split(), _exact_whole),
+    **dict.fromkeys("searchsorted digitize isin repeat kron tril triu update any_take".split(), _exact_whole),
+}

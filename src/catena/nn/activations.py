@@ -12,8 +12,7 @@ from catena import lax
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
-from catena.core.context import context
-from catena.lax.policy import LARGE
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     as_array_argument,
     canonical_axis,
@@ -25,30 +24,17 @@ from catena.numpy.boundary import (
 from catena.numpy.documentation import family
 from catena.numpy.hot import OWN, REAL, binary, unary
 from catena.transform.custom_jvp import custom_jvp
-from catena.transform.jit import jit
 from catena.typing import ArrayLike
-
-
-def whole(fun):
-    """``fun``, evaluated as one program where an array is large."""
-    program = jit(fun)
-
-    def general(*xs):
-        if context.trace is None and any(type(x) is Array and x.size >= LARGE for x in xs):
-            return program(*xs)
-        return fun(*xs)
-
-    return general
 
 
 def of_one(fun, weak: bool = True):
     """An elementwise function of one array; ``weak`` says whether a weak argument gives a weak result."""
-    return unary(fun.__name__.strip("_"), OWN, whole(fun), REAL, weak)
+    return unary(fun.__name__.strip("_"), OWN, fun, REAL, weak)
 
 
 def of_two(fun):
     """An elementwise function of an array and a parameter."""
-    return binary(fun.__name__.strip("_"), OWN, whole(fun), REAL)
+    return binary(fun.__name__.strip("_"), OWN, fun, REAL)
 
 
 described = family(
@@ -420,6 +406,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     return _GELU[bool(approximate)](x)
 
 
+@whole
 def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The gated linear unit: one half of an array times the sigmoid function of the other.
 

@@ -11,6 +11,7 @@ from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.context import context
 from catena.core.dtypes import dtype_name
+from catena.lax.whole import whole
 from catena.nn.blockwise import MASKED, Limits, Window, all_of, attention
 from catena.numpy.softmax import logsumexp, softmax
 from catena.transform.jit import jit
@@ -19,6 +20,7 @@ from catena.typing import ArrayLike
 STORED = 1 << 24  # scores, 64 MiB: so many are computed by blocks
 
 
+@whole
 def dot_product_attention(
     query: ArrayLike,
     key: ArrayLike,

@@ -13,6 +13,7 @@ from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.lax.structure import canonical_axis
+from catena.lax.whole import whole
 from catena.numpy.averages import count
 from catena.numpy.boundary import as_array_argument, broadcast_to, concrete_or_error, convert, user_dtype
 from catena.numpy.creation import default_float
@@ -21,6 +22,7 @@ from catena.numpy.softmax import logsumexp
 from catena.typing import ArrayLike
 
 
+@whole
 def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """``log(mean(exp(x)))`` along axes, without overflow.
 
@@ -45,6 +47,7 @@ def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, 
     return total - jnp.log(jnp.asarray(count(x, axis, where, keepdims), dtypes.to_real_dtype(total.dtype)))
 
 
+@whole
 def standardize(
     x: ArrayLike,
     axis: Axis = -1,
@@ -111,6 +114,7 @@ def _variance(x, axis, mean, where, raw: bool):
     return convert(found, narrow)
 
 
+@whole
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Array:
     """Indicators of classes: 1 in the place that ``x`` names, 0 elsewhere.
 

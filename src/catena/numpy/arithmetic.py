@@ -14,6 +14,7 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.lax import native
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     SCALARS,
     as_array_argument,
@@ -38,6 +39,7 @@ from catena.numpy.hot import (
     F32,
     F64,
     INT,
+    LARGE,
     NONE,
     NUMBER,
     NUMBER_OR_INTEGER,
@@ -201,7 +203,7 @@ remainder, mod = (
     for name in ("remainder", "mod")
 )
 fmod = document_binary(
-    second_names(binary("fmod", nonzero_divisors(np.fmod), _fmod, REAL_OR_INTEGER)),
+    second_names(binary("fmod", (nonzero_divisors(np.fmod), OWN), _fmod, REAL_OR_INTEGER)),
     "The remainder of division rounded towards zero, with the sign of the dividend; 0 for integers by zero.",
     _PROMOTED,
     "jnp.fmod(jnp.array([7, -7]), 3)",
@@ -491,8 +493,13 @@ def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: Arr
     """
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
-    if direct(arr) and (found := _clipped(arr, min, max)) is not None:  # the hot path
+    if direct(arr) and arr._value.nbytes < LARGE and (found := _clipped(arr, min, max)) is not None:  # the hot path
         return found
+    return _any_clip(arr, min, max)
+
+
+@whole
+def _any_clip(arr, min, max):
     given = [as_operand("clip", x, i) for i, x in enumerate((arr, min, max)) if x is not None]
     if any(dtypes.is_complex(dtype_of(x)[0]) for x in given):
         raise ValueError(

@@ -18,6 +18,7 @@ from catena.core.shapes import broadcast_shapes
 from catena.lax.policy import LARGE
 from catena.lax.reductions import add_reduce
 from catena.lax.structure import dense
+from catena.lax.whole import whole
 from catena.numpy.at_once import at_once
 from catena.numpy.boundary import (
     as_array_argument,
@@ -93,6 +94,11 @@ def mean(
         result = _of_values(_mean_value, a._value, axis, keepdims)
         if result is not None:
             return result
+    return _any_mean(a, axis, dtype, out, keepdims, where)
+
+
+@whole
+def _any_mean(a, axis, dtype, out, keepdims, where):
     refuse_out("mean", out)
     dtype = user_dtype(dtype, "mean")
     a = as_array_argument("mean", a)
@@ -248,6 +254,11 @@ def _variance(name, a, axis, dtype, ddof, keepdims, where, mean):
             result = _of_values(_variance_value, a._value, axis, ddof, keepdims, name == "std")
             if result is not None:
                 return result
+    return _any_variance(name, a, axis, dtype, ddof, keepdims, where, mean)
+
+
+@whole
+def _any_variance(name, a, axis, dtype, ddof, keepdims, where, mean):
     a = as_array_argument(name, a)
     where = None if where is None else mask_argument(name, where)
     mean = None if mean is None else as_array_argument(name, mean)
@@ -279,6 +290,7 @@ def divide_by_degrees(total, number, ddof):
     return lax.select(lax.gt(divisor, like(divisor, 0)), lax.div(total, divisor), lax.full_like(total, np.nan))
 
 
+@whole
 @along_axes
 def average(
     a: ArrayLike,

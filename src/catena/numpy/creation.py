@@ -18,6 +18,7 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.shapes import check_axes, check_positions
 from catena.core.trace import Tracer
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     SCALARS,
     as_array_argument,
@@ -454,6 +455,7 @@ def _triangle(name: str, m, k, lower: bool):
     return lax.select(mask, m, zero) if lower else lax.select(mask, zero, m)
 
 
+@whole
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """The lower triangles of matrices: zeros above a diagonal.
 
@@ -473,6 +475,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     return _triangle("tril", m, k, lower=True)
 
 
+@whole
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """The upper triangles of matrices: zeros below a diagonal.
 

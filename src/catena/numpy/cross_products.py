@@ -8,6 +8,7 @@ import numpy as np
 
 from catena import lax
 from catena.core.array import Array, make_array
+from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, broadcast_together, canonical_axis, direct, run
 from catena.numpy.hot import NUMBER
 from catena.numpy.manipulation import moveaxis
@@ -16,6 +17,7 @@ from catena.numpy.reading import read
 from catena.typing import ArrayLike
 
 
+@whole
 def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:

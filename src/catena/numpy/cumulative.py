@@ -9,6 +9,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.evaluate import quiet
 from catena.lax.policy import LARGE
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     as_array_argument,
     canonical_axis,
@@ -34,6 +35,12 @@ def _running(name, numpy_fun, lax_fun, a, axis, dtype, out):
     if direct(a) and dtype is None and a._value.dtype in REAL_OR_INT and a._value.size < LARGE:  # the hot path
         value = a._value
         return make_array(quiet.run(numpy_fun, value, axis, value.dtype))
+    return _any_running(name, a, axis, dtype)
+
+
+@whole
+def _any_running(name, a, axis, dtype):
+    lax_fun = lax.cumprod if name == "cumprod" else lax.cumsum
     if dtype is None:
         dtype = dtypes.canonicalize_dtype(int) if a.dtype == dtypes.BOOL else a.dtype
     if dtype == dtypes.BOOL:  # whether any, or all, so far are true

@@ -10,7 +10,9 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.lax.policy import LARGE
 from catena.lax.structure import dense
+from catena.lax.whole import whole
 from catena.numpy.arithmetic import absolute, remainder
 from catena.numpy.boundary import (
     array_arguments,
@@ -75,6 +77,11 @@ def diff(
     if direct(a) and n == 1 and axis in (-1, 0) and prepend is append is None and a.ndim == 1 and a.dtype in NUMBER:
         value = a._value
         return make_array(run(np.subtract, value[1:], value[:-1]), a.weak_type)
+    return _any_diff(a, n, axis, prepend, append)
+
+
+@whole
+def _any_diff(a, n, axis, prepend, append):
     n = static_int(n, "'n' argument of jnp.diff")
     axis = static_int(axis, "'axis' argument of jnp.diff")
     if n < 0:
@@ -102,6 +109,7 @@ def _border(values, a, axis: int):
     return broadcast_to(values, tuple(1 if i == axis else n for i, n in enumerate(a.shape)))
 
 
+@whole
 def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """The differences of neighbours in a flattened array.
 
@@ -156,12 +164,17 @@ def gradient(
     """
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
-    if not varargs and (found := concrete_values(REAL, f)):  # the hot path
+    if not varargs and (found := concrete_values(REAL, f)) and found[0].size < LARGE:  # the hot path
         value = found[0]
         if axis is None and value.ndim == 1 and value.size > 1:
             return make_array(run(_unit_gradient, value))
         if type(axis) in (int, type(None)) and (results := _gradient_values(value, axis)):
             return results[0] if len(results) == 1 else results
+    return _any_gradient(f, axis, *varargs)
+
+
+@whole
+def _any_gradient(f, axis, *varargs):
     f, *spacings = promote_dtypes_inexact("gradient", f, *varargs) if varargs else [_inexact("gradient", f)]
     axes = (
         canonical_axes(axis, f.ndim)
@@ -244,6 +257,7 @@ def _gradient_value(value, h, axis: int):
     return out
 
 
+@whole
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The area below a sampled function, by the trapezoidal rule.
 
@@ -296,6 +310,7 @@ def _area_value(y, x):
 # Unwrapping and interpolation
 
 
+@whole
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
     """Values with jumps taken out by adding periods.
 

@@ -16,6 +16,7 @@ from catena.core.shapes import check_positions, position_dtype
 from catena.core.trace import Tracer, find_concrete
 from catena.lax.positions import around, as_position, constant, from_end
 from catena.lax.structure import told
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     as_array_argument,
     as_operand,
@@ -46,6 +47,7 @@ def along(axis: int, entry) -> tuple:
 # Repetition
 
 
+@whole
 def repeat(
     a: ArrayLike,
     repeats: ArrayLike,

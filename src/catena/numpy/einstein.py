@@ -17,6 +17,7 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.lazy import LazyModule
 from catena.lax.structure import told
+from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, convert, promoted_dtype, refuse_out, user_dtype
 from catena.numpy.placement import placed
 from catena.numpy.reading import read
@@ -47,6 +48,7 @@ def _parsed(name: str, subscripts, operands: tuple) -> tuple:
     return args, arrays
 
 
+@whole
 def einsum(
     subscripts: str | ArrayLike,
     /,

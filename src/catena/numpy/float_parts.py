@@ -7,6 +7,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, live, make_array
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     SCALARS,
     all_weak,
@@ -27,7 +28,7 @@ from catena.numpy.boundary import (
     strong,
 )
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import NONE, REAL, binary, second_names, unary
+from catena.numpy.hot import NONE, OWN, REAL, binary, second_names, unary
 from catena.numpy.protocol import present_as
 from catena.typing import ArrayLike
 
@@ -143,6 +144,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     return _to_even(a) if decimals == 0 else _round_to(a, decimals)
 
 
+@whole
 def _round_to(x, decimals: int):
     """Rounding by way of scaled values, in float32 at least for narrower dtypes."""
     wide = np.dtype("float32") if dtypes.is_floating(x.dtype) and x.dtype.itemsize < 4 else x.dtype
@@ -214,6 +216,7 @@ copysign = document_binary(
 )
 
 
+@whole
 def _heaviside(x, y):
     x, y = operands("heaviside", x, y)
     weak = all_weak([x, y])
@@ -226,7 +229,7 @@ def _heaviside(x, y):
 
 
 heaviside = document_binary(
-    second_names(binary("heaviside", np.heaviside, _heaviside, REAL)),
+    second_names(binary("heaviside", OWN, _heaviside, REAL)),
     "The step function: 0 for negative ``x1``, 1 for positive, and ``x2`` at zero.",
     "float",
     "jnp.heaviside(jnp.array([-1.0, 0.0, 1.0]), 0.5)",

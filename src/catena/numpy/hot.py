@@ -27,6 +27,7 @@ from catena.core.trace import Tracer
 from catena.core.traceback import shorten
 from catena.lax import native
 from catena.lax.policy import ELEMENTWISE, INTEGERS, SHARED
+from catena.lax.whole import whole
 from catena.numpy.boundary import SCALARS
 from catena.numpy.protocol import Overridden, answer, has_operator, present_as, takes_part
 from catena.typing import ArrayLike
@@ -82,6 +83,11 @@ NONE = frozenset()
 
 
 OWN = object()  # instead of a primitive: the loop of a function itself
+
+
+def is_own(how) -> bool:
+    """Whether dtypes are computed by the loop of a function itself: it has several operations, or would need none."""
+    return how is OWN or (type(how) is tuple and how[1] is OWN)
 
 
 def by_dtype(name: str, how, general, fast, arity: int) -> dict:
@@ -142,6 +148,7 @@ def unary(name: str, how, general, fast=REAL, weak: bool = True, inexact: bool =
         return answer(reason, fun, (x,), {})
 
     ufuncs = by_dtype(name, how, general, fast, 1)
+    general = whole(general, "elementwise") if is_own(how) else general
     fun.__name__ = fun.__qualname__ = name
     return present_as(fun, fun)
 
@@ -199,6 +206,7 @@ def binary(
         return answer(reason, fun, (x, y), {})
 
     ufuncs = by_dtype(name, how, general, fast, 2)
+    general = whole(general, "elementwise") if is_own(how) else general
     fast = ufuncs.keys()
     fun.__name__ = fun.__qualname__ = name
     return present_as(fun, fun)

@@ -25,6 +25,7 @@ from catena.core.evaluate import quiet
 from catena.core.source import drops_its_call
 from catena.core.trace import same_value
 from catena.core.traceback import shorten
+from catena.lax.whole import whole
 from catena.lax.windowed import GatherScatterMode
 from catena.numpy.arithmetic import divide, power
 from catena.numpy.boundary import SCALARS, convert, convert_as_asked, dtype_of
@@ -271,13 +272,19 @@ def _method(name: str, purpose: str, update, example: str, result: str):
 
 
 def _updating(operation: _Operation):
+    def general(x, index, values, hints):
+        return _general_update(operation, x, index, values, hints)
+
+    if operation in (SET, MINIMUM, MAXIMUM):  # no sums, whose order might tell
+        general = whole(general, "update")
+
     def update(x, index, values, hints):
         if type(x) is Array and context.trace is None and not context.debug_checks:
             if hints[3] and (hints[2] is None or GatherScatterMode.from_any(hints[2])):
                 result = _by_numpy(operation, x, index, values)
                 if result is not None:
                     return result
-        return _general_update(operation, x, index, values, hints)
+        return general(x, index, values, hints)
 
     return update
 

@@ -15,6 +15,7 @@ from catena.core.evaluate import quiet
 from catena.core.scalar_types import ScalarType
 from catena.core.shapes import broadcast_shapes
 from catena.core.struct import ShapeDtypeStruct
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     all_weak,
     as_array_argument,
@@ -292,6 +293,7 @@ isreal = document_unary(
 # ---- near and equal arrays
 
 
+@whole
 def isclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:

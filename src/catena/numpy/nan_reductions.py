@@ -10,6 +10,7 @@ from catena.core.array import Array, make_array
 from catena.lax.policy import LARGE
 from catena.lax.reductions import add_reduce
 from catena.lax.structure import dense
+from catena.lax.whole import whole
 from catena.numpy import reductions
 from catena.numpy.at_once import at_once
 from catena.numpy.averages import divide_by_degrees, squared_distance, variance_dtypes
@@ -71,6 +72,11 @@ def nansum(
         result = reductions.sum(a, axis, dtype, None, keepdims)
         if direct(result) and result._value.dtype in REAL and not a.weak_type and no_nan(result._value):
             return result
+    return _any_nansum(a, axis, dtype, keepdims, initial, where)
+
+
+@whole
+def _any_nansum(a, axis, dtype, keepdims, initial, where):
     return reductions.sum(_without_nan("nansum", a, 0), axis, dtype, None, keepdims, initial, where)
 
 
@@ -110,6 +116,12 @@ def _nan_extremum(name, reduction, a, axis, out, keepdims, initial, where):
                 value = None
             if value is not None and not reductions.has_zeros(value):
                 return make_array(value)
+    return _any_nan_extremum(name, a, axis, keepdims, initial, where)
+
+
+@whole
+def _any_nan_extremum(name, a, axis, keepdims, initial, where):
+    reduction = MAX if name == "nanmax" else MIN
     a = as_array_argument(name, a)
     extremum = getattr(reductions, reduction.name)
     if not dtypes.is_inexact(a.dtype):
@@ -200,6 +212,11 @@ def nanmean(
             return make_array(run(_mean_value, found[0], axis, keepdims))
         except ValueError:  # the general path says what is wrong
             pass
+    return _any_nanmean(a, axis, dtype, keepdims, where)
+
+
+@whole
+def _any_nanmean(a, axis, dtype, keepdims, where):
     a = as_array_argument("nanmean", a)
     dtype = user_dtype(dtype, "nanmean", dtypes.to_inexact_dtype(a.dtype))
     a = convert(a, reductions.accumulator(dtypes.to_inexact_dtype(dtype)))
@@ -274,6 +291,11 @@ def nanvar(
             return make_array(run(_variance_value, found[0], axis, ddof, keepdims))
         except ValueError:  # the general path says what is wrong
             pass
+    return _any_nanvar(a, axis, dtype, ddof, keepdims, where, mean)
+
+
+@whole
+def _any_nanvar(a, axis, dtype, ddof, keepdims, where, mean):
     a = as_array_argument("nanvar", a)
     where = None if where is None else mask_argument("nanvar", where)
     mean = None if mean is None else as_array_argument("nanvar", mean)
@@ -292,6 +314,7 @@ def _variance_of_numbers(a, where, mean, axis, wide, dtype, ddof, keepdims):
     return convert(divide_by_degrees(total, number, ddof), dtype)
 
 
+@whole
 @along_axes
 def nanstd(
     a: ArrayLike,

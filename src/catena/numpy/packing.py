@@ -9,6 +9,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, canonical_axis
 from catena.numpy.editing import along
 from catena.numpy.reading import read
@@ -35,6 +36,7 @@ def _along_last(a, axis):
     return lax.transpose(a, order), tuple(np.argsort(order).tolist())
 
 
+@whole
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Truth values packed into bytes, eight each; the last byte is filled with zeros.
 
@@ -63,6 +65,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     return lax.transpose(lax.reduce_sum(shifted, (bits.ndim - 1,)), back)
 
 
+@whole
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The bits of bytes.
 

@@ -11,6 +11,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.trace import find_concrete
+from catena.lax.whole import whole
 from catena.numpy import linalg
 from catena.numpy.arithmetic import power
 from catena.numpy.boundary import (
@@ -52,6 +53,7 @@ def _coefficients(name: str, p, position=0):
 # Evaluation and arithmetic
 
 
+@whole
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The values of a polynomial, by Horner's scheme.
 

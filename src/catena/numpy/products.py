@@ -17,6 +17,7 @@ from catena.core.evaluate import quiet
 from catena.core.shapes import broadcast_shapes
 from catena.lax.policy import LONG_SUM, is_small_product
 from catena.lax.structure import dense, told
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     broadcast_to,
     canonical_axis,
@@ -115,6 +116,7 @@ def matmul(
     return placed(_matmul(a, b, precision, dtype, weak))
 
 
+@whole
 def _matmul(a, b, precision, dtype, weak):
     if b.ndim <= 2:  # one matrix on the right: no batch axes are needed
         return _contract(a, b, ((a.ndim - 1,), (0,)), ((), ()), precision, dtype, weak)
@@ -172,6 +174,7 @@ def dot(
     return placed(_dot(a, b, precision, dtype, weak))
 
 
+@whole
 def _dot(a, b, precision, dtype, weak):
     if not a.ndim or not b.ndim:
         return convert(lax.mul(*promote_dtypes("dot", a, b)), dtype, weak)
@@ -405,6 +408,7 @@ def _check_core(name, signature, ranks_fit, a, b, i, j):
         raise ValueError(f"{name}: shapes {a.shape} and {b.shape} do not fit the signature {signature}")
 
 
+@whole
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: each element of ``a`` times all of ``b``.
 

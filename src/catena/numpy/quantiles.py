@@ -13,7 +13,9 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.lax.order_statistics import order_statistics
+from catena.lax.policy import LARGE
 from catena.lax.structure import told
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     as_array_argument,
     broadcast_to,
@@ -223,6 +225,8 @@ def _of_value(a, q, axis, method, keepdims, percent: bool = False):
     if type(q) not in (float, int) or not (found := concrete_values(REAL, a)) or method not in _PARTITIONED:
         return None
     (value,) = found
+    if value.size >= LARGE:
+        return None
     if axis is None:
         rows = value.reshape(-1)
     elif type(axis) is int and -value.ndim <= axis < value.ndim:
@@ -244,6 +248,11 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
     if out is None and weights is None and not overwrite_input and not skip_nan:  # the hot path
         if (found := _of_value(a, q, axis, method, keepdims)) is not None:
             return found
+    return _any_quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan)
+
+
+@whole
+def _any_quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan):
     a, q = as_array_argument(name, a), as_array_argument(name, q, 1)
     _check(name, a, q, out, overwrite_input, method, weights)
     dtype = dtypes.to_inexact_dtype(a.dtype)

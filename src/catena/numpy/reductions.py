@@ -23,6 +23,7 @@ from catena.core.namespace import alias
 from catena.lax.policy import LARGE
 from catena.lax.reductions import add_reduce
 from catena.lax.structure import dense
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     as_array_argument,
     canonical_axes,
@@ -236,8 +237,10 @@ def _fast(reduction, numpy_fun, a, axis, dtype, keepdims, where, promote_integer
         return None
 
 
-def _accumulate(reduction, name, a, axis, dtype, out, keepdims, initial, where, promote_integers):
+@whole
+def _accumulate(name, a, axis, dtype, out, keepdims, initial, where, promote_integers):
     """Sums and products: dtypes widen, and short floats are accumulated in float32."""
+    reduction = PROD if name == "prod" else SUM
     refuse_out(name, out)
     dtype = user_dtype(dtype, name)
     a = as_array_argument(name, a)
@@ -297,7 +300,7 @@ def sum(
         result = _fast(SUM, add_reduce, a, axis, dtype, keepdims, where, promote_integers)
         if result is not None:
             return result
-    return _accumulate(SUM, "sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _accumulate("sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 @along_axes
@@ -327,7 +330,7 @@ def prod(
         result = _fast(PROD, _multiply_reduce, a, axis, dtype, keepdims, where, promote_integers)
         if result is not None:
             return result
-    return _accumulate(PROD, "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _accumulate("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 def has_zeros(found) -> bool:
@@ -346,7 +349,12 @@ def _extremum(reduction, numpy_fun, a, axis, out, keepdims, initial, where):
                 found = None
             if found is not None and not has_zeros(found):
                 return make_array(found)
-    return reduce_with(reduction, as_array_argument(reduction.name, a), axis, keepdims, initial, where)
+    return _any_extremum(reduction.name, a, axis, keepdims, initial, where)
+
+
+@whole
+def _any_extremum(name, a, axis, keepdims, initial, where):
+    return reduce_with(MAX if name == "max" else MIN, as_array_argument(name, a), axis, keepdims, initial, where)
 
 
 @along_axes
@@ -408,7 +416,12 @@ def _logical(reduction, numpy_fun, a, axis, out, keepdims, where):
             return make_array(quiet.run(numpy_fun, a._value, axis, out=..., keepdims=keepdims))
         except ValueError:  # the general path says what is wrong
             pass
-    return reduce_with(reduction, truth(as_array_argument(reduction.name, a)), axis, keepdims, None, where)
+    return _any_logical(reduction.name, a, axis, keepdims, where)
+
+
+@whole
+def _any_logical(name, a, axis, keepdims, where):
+    return reduce_with(ALL if name == "all" else ANY, truth(as_array_argument(name, a)), axis, keepdims, None, where)
 
 
 @along_axes
@@ -460,12 +473,18 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     """
     if axis is None and not keepdims and direct(a) and a._value.dtype in _TESTED:  # the hot path
         return make_array(np.array(np.count_nonzero(a._value), default_int()))
+    return _any_count(a, axis, keepdims)
+
+
+@whole
+def _any_count(a, axis, keepdims):
     true = truth(as_array_argument("count_nonzero", a))
     if axis is None and not keepdims and direct(true):  # a sum would be of integers, each of four or eight bytes
         return make_array(np.array(np.count_nonzero(true._value), default_int()))
     return sum(true, axis, default_int(), keepdims=keepdims)
 
 
+@whole
 @along_axes
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The range of elements along axes: the greatest minus the least.

@@ -17,6 +17,7 @@ from catena.core.context import context
 from catena.core.errors import ConcretizationTypeError
 from catena.core.placed import follow
 from catena.core.trace import Tracer, find_concrete
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     as_array_argument,
     as_operand,
@@ -91,6 +92,11 @@ def where(
         result = _where_by_numpy(condition._value, x, y)
         if result is not None:
             return result
+    return _any_where(condition, x, y)
+
+
+@whole
+def _any_where(condition, x, y):
     condition, x, y = operands("where", condition, x, y)
     x, y = promote("where", x, y)
     return chosen(truth(as_array_argument("where", condition)), x, y)

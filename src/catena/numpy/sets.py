@@ -14,6 +14,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.placed import follow
 from catena.core.trace import Tracer, find_concrete
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     array_arguments,
     as_array_argument,
@@ -537,6 +538,7 @@ def _last_owner(second, first):
 _MEMBER_METHODS = ("compare_all", "binary_search", "sort", "auto")
 
 
+@whole
 def isin(
     element: ArrayLike,
     test_elements: ArrayLike,

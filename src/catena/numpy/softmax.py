@@ -14,6 +14,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.context import context
+from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, broadcast_to, convert, spread_together
 from catena.numpy.promotion import promote_dtypes_inexact
 from catena.numpy.reductions import Axis, lowest, mask_argument, max, split_axes, sum
@@ -42,6 +43,7 @@ def _with_mask(name: str, where, *xs) -> tuple:
 # ---- logsumexp
 
 
+@whole
 def logsumexp(
     a: ArrayLike,
     axis: Axis = None,
@@ -103,6 +105,7 @@ def _greatest(x, axis):
 # ---- softmax
 
 
+@whole
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None):
     """Positive numbers of sum 1 in the proportions of ``exp(x)``.
 
@@ -145,6 +148,7 @@ def _softmax_jvp(axis, where, primals, tangents):
     return y, change - y * sum(change, axis, keepdims=True, where=where)
 
 
+@whole
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None):
     """The logarithm of ``softmax``: ``x - logsumexp(x)``.
 

@@ -15,6 +15,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.shapes import NUMPY_SORTS, check_positions
 from catena.lax.sorting import sort_values
+from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, canonical_axis, convert, direct, run, user_dtype
 from catena.numpy.creation import default_int, int_of_positions
 from catena.numpy.hot import REAL_OR_INT
@@ -112,6 +113,11 @@ def argsort(
         return _order(a, axis, stable, dtype)
     if not stable:
         return lax.rev(_order(a, axis, stable, dtype), (axis,))
+    return _descending(a, axis, dtype)
+
+
+@whole
+def _descending(a, axis, dtype):
     backwards = lax.rev(_order(lax.rev(a, (axis,)), axis, True, dtype), (axis,))
     return lax.sub(lax.full_like(backwards, max(a.shape[axis] - 1, 0)), backwards)
 
@@ -125,10 +131,16 @@ _SORTABLE = frozenset(
 def _order(a, axis: int, stable: bool, dtype):
     if direct(a) and a.size <= _FEW and a.dtype in _SORTABLE and a.ndim <= NUMPY_SORTS:
         return make_array(a._value.argsort(axis, kind="stable").astype(dtype))
+    return _any_order(a, axis, stable, dtype)
+
+
+@whole
+def _any_order(a, axis: int, stable: bool, dtype):
     places = lax.broadcasted_iota(dtype, a.shape, axis)
     return lax.sort([a, places], axis, is_stable=stable, num_keys=1)[1]
 
 
+@whole
 def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     """The positions that bring several keys into order; the last key counts most.
 
@@ -244,6 +256,7 @@ _BISECTING = "scan", "scan_unrolled"
 _SEARCH_METHODS = ("compare_all", *_BISECTING, "sort")
 
 
+@whole
 def searchsorted(
     a: ArrayLike,
     v: ArrayLike,
@@ -353,6 +366,7 @@ def _by_comparing(a, v, side: str, dtype):
     return lax.reduce_sum(lax.convert_element_type(_goes_right(elements, values, side), dtype), (v.ndim,))
 
 
+@whole
 def _by_sorting(a, v, side: str, dtype):
     """The rank of each value among all, less its rank among the values."""
     flat = lax.reshape(v, (v.size,))
@@ -368,6 +382,7 @@ def _ranks(x, dtype):
     return lax.sort([order, lax.iota(dtype, x.size)], 0, num_keys=1)[1]
 
 
+@whole
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The numbers of the intervals between edges in which values lie.
 

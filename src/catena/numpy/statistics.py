@@ -15,6 +15,7 @@ from catena.core.array import Array, make_array
 from catena.core.errors import ConcretizationTypeError
 from catena.core.trace import find_concrete
 from catena.lax.structure import dense, told
+from catena.lax.whole import whole
 from catena.numpy import reductions
 from catena.numpy.arithmetic import absolute
 from catena.numpy.averages import average
@@ -167,6 +168,7 @@ def _bounds(a, given) -> tuple:
     return tuple(ends)
 
 
+@whole
 def histogram(
     a: ArrayLike,
     bins: ArrayLike = 10,
@@ -331,6 +333,7 @@ def _per_volume(counts, edges):
 # Correlation
 
 
+@whole
 def cov(
     m: ArrayLike,
     y: ArrayLike | None = None,
@@ -488,6 +491,7 @@ def _check_weights(name: str, weights, x):
         raise RuntimeError(f"incompatible numbers of samples and {name}")
 
 
+@whole
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
     """The correlation coefficients of variables.
 
@@ -569,6 +573,7 @@ def _valid_products(a, v, padding: tuple, precision, preferred):
     return lax.reshape(out, (out.shape[-1],))
 
 
+@whole
 def convolve(
     a: ArrayLike,
     v: ArrayLike,
@@ -597,6 +602,7 @@ def convolve(
     return _sliding("convolve", a, v, mode, precision, preferred_element_type, np.convolve)
 
 
+@whole
 def correlate(
     a: ArrayLike,
     v: ArrayLike,

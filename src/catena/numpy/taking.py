@@ -11,7 +11,9 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.shapes import position_dtype
+from catena.lax.policy import LARGE
 from catena.lax.positions import around, as_position, from_end
+from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, canonical_axis, direct, refuse_out
 from catena.numpy.index_update import IndexUpdateRef
 from catena.numpy.reading import fill_scalar, read
@@ -59,6 +61,11 @@ def take(
         if result is not None:
             return result
     refuse_out("take", out)
+    return _any_take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value)
+
+
+@whole
+def _any_take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value):
     a, indices = as_array_argument("take", a, 0), as_array_argument("take", indices, 1)
     if axis is None:
         a, axis = reshaped(a, (a.size,)), 0
@@ -73,13 +80,16 @@ def take(
     return read(a, index, mode, fill_value, indices_are_sorted, unique_indices, wrap=mode == "fill")
 
 
+_U64 = np.dtype("uint64")  # whose greatest numbers no other integers hold
 _TAKE_FAST = {None: "raise", "fill": "raise", "clip": "clip", "wrap": "wrap"}
 
 
 def _take_at_once(a, indices, axis, mode):
     """The elements by NumPy; None where something is out of bounds or wrong."""
     index = indices._value
-    if index.dtype.kind != "i" or not (axis is None or type(axis) is int):
+    if index.size >= LARGE or index.dtype.kind not in "iu" or index.dtype == _U64:
+        return None
+    if axis is not None and type(axis) is not int:
         return None
     try:
         return make_array(np.asarray(a._value.take(index.astype(np.intp), axis, mode=_TAKE_FAST[mode])), a.weak_type)

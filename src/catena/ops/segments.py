@@ -9,6 +9,7 @@ from catena import lax, numpy
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.lax.structure import told
+from catena.lax.whole import whole
 from catena.lax.windowed import GatherScatterMode, ScatterDimensionNumbers
 from catena.lax.windows import highest, lowest
 from catena.numpy.boundary import as_array_argument, static_int
@@ -99,6 +100,7 @@ _of_segments = family(
 )
 
 
+@whole
 @_of_segments
 def segment_sum(
     data: ArrayLike,
@@ -121,6 +123,7 @@ def segment_sum(
     return _segments("segment_sum", SUM, data, segment_ids, num_segments, bucket_size, hints, out_sharding)
 
 
+@whole
 @_of_segments
 def segment_prod(
     data: ArrayLike,
@@ -143,6 +146,7 @@ def segment_prod(
     return _segments("segment_prod", PROD, data, segment_ids, num_segments, bucket_size, hints, out_sharding)
 
 
+@whole
 @_of_segments
 def segment_max(
     data: ArrayLike,
@@ -165,6 +169,7 @@ def segment_max(
     return _segments("segment_max", MAX, data, segment_ids, num_segments, bucket_size, hints, out_sharding)
 
 
+@whole
 @_of_segments
 def segment_min(
     data: ArrayLike,

@@ -16,11 +16,13 @@ from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.namespace import shown as _shown
+from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, canonical_axis, convert
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
 
+@whole
 def dct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete cosine transform of type 2.
 
@@ -69,6 +71,7 @@ def dctn(
     return _along_axes("dctn", _cosines, x, type, s, axes, norm)
 
 
+@whole
 def idct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of ``dct``.
 

@@ -35,6 +35,7 @@ from catena.lax.linalg.factor import lu_p
 from catena.lax.linalg.solve import solve_with_lu
 from catena.lax.reductions import reduce_max_p
 from catena.lax.shape import slice_in_dim
+from catena.lax.whole import whole
 from catena.runtime import lapack
 
 
@@ -77,6 +78,7 @@ def _eigh_jvp(primals, tangents, *, lower):
 eigh_p = kernel_primitive("eigh", lapack.syevd, abstract=_eigh_abstract, jvp=_eigh_jvp, multiple_results=True)
 
 
+@whole
 def eigh(
     x,
     *,
@@ -266,6 +268,7 @@ schur_p = kernel_primitive(
 )
 
 
+@whole
 def schur(x, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False, select_callable=None):
     """The Schur decomposition ``x = q t q^H`` with unitary ``q`` and (block) triangular ``t``.
 
@@ -303,6 +306,7 @@ hessenberg_p = kernel_primitive(
 )
 
 
+@whole
 def hessenberg(a):
     """The Hessenberg form ``q^H a q``, zero below the first subdiagonal.
 
@@ -340,6 +344,7 @@ tridiagonal_p = kernel_primitive(
 )
 
 
+@whole
 def tridiagonal(a, *, lower: bool = True):
     """The tridiagonal form ``q^H a q`` of Hermitian matrices.
 

@@ -49,6 +49,7 @@ from catena.lax.linalg.algebra import (
 from catena.lax.linalg.solve import triangular_solve
 from catena.lax.scattering import scatter
 from catena.lax.shape import broadcast, broadcasted_iota, pad, slice_in_dim
+from catena.lax.whole import whole
 from catena.lax.windowed import GatherDimensionNumbers, ScatterDimensionNumbers
 from catena.runtime import lapack
 
@@ -80,6 +81,7 @@ def cholesky_tangent(factor, t):
 cholesky_p = kernel_primitive("cholesky", lapack.potrf, abstract=_cholesky_abstract, jvp=_cholesky_jvp)
 
 
+@whole
 def cholesky(x, *, symmetrize_input: bool = True):
     """The Cholesky factor: the lower triangular ``l`` with ``l l^H = x``.
 
@@ -216,6 +218,7 @@ def _lu_lower(b, x, *, outs):
 lu_p = kernel_primitive("lu", lapack.getrf, abstract=_lu_abstract, jvp=_lu_jvp, lower=_lu_lower, multiple_results=True)
 
 
+@whole
 def lu(x):
     """The LU factorisation with exchanged rows.
 
@@ -296,6 +299,7 @@ lu_pivots_to_permutation_p = kernel_primitive(
 )
 
 
+@whole
 def lu_pivots_to_permutation(pivots, permutation_size: int):
     """The permutation of rows that a sequence of exchanges makes.
 
@@ -394,6 +398,7 @@ def _resized_columns(b, x, count: int):
 qr_p = kernel_primitive("qr", _qr_kernel, abstract=_qr_abstract, jvp=_qr_jvp, lower=_qr_lower, multiple_results=True)
 
 
+@whole
 def qr(x, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None):
     """The QR factorisation.
 

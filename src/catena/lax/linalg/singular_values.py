@@ -42,6 +42,7 @@ from catena.lax.linalg.solve import triangular_solve
 from catena.lax.powers import sqrt
 from catena.lax.reductions import reduce_max_p
 from catena.lax.shape import broadcast, broadcasted_iota, slice_in_dim
+from catena.lax.whole import whole
 from catena.runtime import lapack
 
 
@@ -119,6 +120,7 @@ def _basis_tangent(whole, first, inside, image, s, k: int):
 svd_p = kernel_primitive("svd", lapack.gesdd, abstract=_svd_abstract, jvp=_svd_jvp, multiple_results=True)
 
 
+@whole
 def svd(
     x,
     *,

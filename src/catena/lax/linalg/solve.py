@@ -18,6 +18,7 @@ from catena.lax.linalg.algebra import (
     triu,
 )
 from catena.lax.shape import expand_dims, pad, reshape, squeeze
+from catena.lax.whole import whole
 from catena.runtime import lapack
 
 # ------------------------------------------------------------------------------------------------------------
@@ -88,6 +89,7 @@ triangular_solve_p = kernel_primitive(
 )
 
 
+@whole
 def triangular_solve(
     a,
     b,

@@ -125,9 +125,10 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     Array([[2., 0.],
            [1., 1.]], dtype=float32)
     """
-    if (value := square_value(a)) is not None:
+    a = square_matrix("cholesky", a)
+    if (value := matrix_value(a)) is not None:
         return make_array(run(_cholesky_value, value, upper, symmetrize_input))
-    factor = lax.linalg.cholesky(square_matrix("cholesky", a), symmetrize_input=symmetrize_input)
+    factor = lax.linalg.cholesky(a, symmetrize_input=symmetrize_input)
     return adjoint(factor) if upper else factor
 
 
@@ -190,10 +191,10 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     """
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
-    if (value := square_value(a)) is not None:
+    a = square_matrix("eigh", a)
+    if (value := matrix_value(a)) is not None:
         vectors, values = run(_eigh_value, value, UPLO, symmetrize_input)
         return EighResult(make_array(values), make_array(vectors))
-    a = square_matrix("eigh", a)
     vectors, values = lax.linalg.eigh(a, lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return EighResult(values, vectors)
 
@@ -243,10 +244,11 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult | tuple[Array, A
     """
     if mode not in _QR_MODES:
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    a = inexact_matrix("qr", a)
     if (value := matrix_value(a)) is not None:
         q, r = map(make_array, run(lapack.geqrf, value, full_matrices=mode == "complete"))
     else:
-        q, r = lax.linalg.qr(inexact_matrix("qr", a), full_matrices=mode == "complete")
+        q, r = lax.linalg.qr(a, full_matrices=mode == "complete")
     if mode == "raw":
         reflections, taus = _reflections(q, r)
         return matrix_transpose(reflections), taus

@@ -13,6 +13,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.lax.policy import LARGE
 from catena.lax.reductions import add_reduce
+from catena.lax.whole import whole
 from catena.numpy import diagonals, products, reductions
 from catena.numpy.at_once import at_once
 from catena.numpy.boundary import (
@@ -63,6 +64,11 @@ def norm(x: ArrayLike, ord: Any = None, axis: Axis = None, keepdims: bool = Fals
             return make_array(run(_length, x._value, axis, keepdims))
         except ValueError:  # the general path says what is wrong
             pass
+    return _any_norm(x, ord, axis, keepdims)
+
+
+@whole
+def _any_norm(x, ord, axis, keepdims):
     x = convert(x, dtypes.to_inexact_dtype(x.dtype))
     if axis is None and ord is None:
         return _euclidean(x, None, keepdims)
@@ -198,6 +204,7 @@ def _size(x, axes) -> int:
     return size
 
 
+@whole
 def cond(x: ArrayLike, p: Any = None) -> Array:
     """The condition numbers of matrices.
 

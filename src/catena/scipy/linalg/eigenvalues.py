@@ -12,6 +12,7 @@ from catena import lax
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.numpy.boundary import concrete_or_error
 from catena.scipy.linalg.arguments import inexact
 from catena.transform.custom_jvp import custom_jvp
@@ -19,6 +20,7 @@ from catena.transform.jit import jit
 from catena.typing import ArrayLike
 
 
+@whole
 def eigh(
     a: ArrayLike,
     b: ArrayLike | None = None,

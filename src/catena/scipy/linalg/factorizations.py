@@ -8,10 +8,12 @@ from catena import lax
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.scipy.linalg.arguments import adjoint, inexact
 from catena.typing import ArrayLike
 
 
+@whole
 def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The Cholesky factor of Hermitian positive definite matrices: ``a = u^H u = l l^H``.
 
@@ -37,6 +39,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
     return adjoint(lax.linalg.cholesky(adjoint(a), symmetrize_input=False))
 
 
+@whole
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
@@ -57,6 +60,7 @@ def cho_factor(
     return cholesky(a, lower), lower
 
 
+@whole
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -121,6 +125,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     return jnp.linalg.inv(a)
 
 
+@whole
 def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """The LU factorisation with exchanged rows, for ``lu_solve``.
 
@@ -142,6 +147,7 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
     return factors, pivots
 
 
+@whole
 def lu(
     a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array] | tuple[Array, Array, Array]:
@@ -176,6 +182,7 @@ def lu(
     return rows.astype(dtypes.to_real_dtype(a.dtype)), lower, upper
 
 
+@whole
 def qr(
     a: ArrayLike,
     overwrite_a: bool = False,
@@ -259,6 +266,7 @@ def qr_multiply(
     return product, r, *permutation
 
 
+@whole
 def hessenberg(
     a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array | tuple[Array, Array]:

@@ -8,6 +8,7 @@ from catena import lax
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.scipy.linalg.arguments import adjoint, inexact
 from catena.scipy.linalg.triangular import complex_schur
 from catena.transform.jit import jit
@@ -15,6 +16,7 @@ from catena.transform.vmap import vmap
 from catena.typing import ArrayLike
 
 
+@whole
 def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """The Schur decomposition ``a = z t z^H`` with unitary ``z``.
 
@@ -114,6 +116,7 @@ def triangular_form(a) -> tuple[Array, Array]:
     return rsf2csf(*lax.linalg.schur(a.astype(dtypes.to_real_dtype(dtypes.to_complex_dtype(a.dtype)))))
 
 
+@whole
 def polar(
     a: ArrayLike,
     side: str = "right",

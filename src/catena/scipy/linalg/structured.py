@@ -14,6 +14,7 @@ from catena import lax
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, convert
 from catena.typing import ArrayLike, DTypeLike
 
@@ -47,6 +48,7 @@ def _scattered(x, places: np.ndarray, ones: np.ndarray):
     return jnp.where(places > 0, x[..., np.maximum(places - 1, 0)], constants)
 
 
+@whole
 def block_diag(*arrs: ArrayLike) -> Array:
     """The matrix with these matrices on its diagonal, and zeros beside them.
 
@@ -96,6 +98,7 @@ def circulant(c: ArrayLike) -> Array:
     return c[..., (row - column) % max(c.shape[-1], 1)]
 
 
+@whole
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Toeplitz matrices, constant along their diagonals.
 

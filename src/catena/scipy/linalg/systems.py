@@ -8,6 +8,7 @@ from catena import lax
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.scipy.linalg.arguments import adjoint, in_columns, inexact
 from catena.scipy.linalg.factorizations import cholesky
 from catena.scipy.linalg.schur import triangular_form
@@ -16,6 +17,7 @@ from catena.transform.jit import jit
 from catena.typing import ArrayLike
 
 
+@whole
 def solve(
     a: ArrayLike,
     b: ArrayLike,
@@ -67,6 +69,7 @@ def _solve_cholesky(c, b, lower: bool):
     return lax.linalg.triangular_solve(c, b, left_side=True, lower=lower, transpose_a=second, conjugate_a=second)
 
 
+@whole
 def cho_solve(
     c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
@@ -90,6 +93,7 @@ def cho_solve(
     return undo(_solve_cholesky(c, b, bool(lower)))
 
 
+@whole
 def lu_solve(
     lu_and_piv: tuple[Array, ArrayLike],
     b: ArrayLike,
@@ -133,6 +137,7 @@ def lu_solve(
 _TRANS = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
 
 
+@whole
 def solve_triangular(
     a: ArrayLike,
     b: ArrayLike,

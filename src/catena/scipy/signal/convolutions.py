@@ -12,6 +12,7 @@ from catena import lax
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.numpy.boundary import canonical_axis, promote_inexact
 from catena.typing import ArrayLike
 
@@ -66,6 +67,7 @@ def _sums_of_products(name: str, in1, in2, mode: str, precision):
     return out[0, 0]
 
 
+@whole
 def convolve(in1: Array, in2: Array, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
     """The convolution of two arrays of any rank.
 
@@ -98,6 +100,7 @@ def _turned(x):
     return jnp.conj(x) if dtypes.is_complex(x.dtype) else x
 
 
+@whole
 def correlate(in1: Array, in2: Array, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
     """The cross-correlation of two arrays of any rank: the convolution with the conjugate of ``in2``, turned around.
 
@@ -136,6 +139,7 @@ def _of_matrices(name: str, in1, in2, mode: str, boundary: str, fillvalue, preci
     return _sums_of_products(name, jnp.pad(in1, width, **how), in2, "valid", precision)
 
 
+@whole
 def convolve2d(
     in1: Array,
     in2: Array,
@@ -166,6 +170,7 @@ def convolve2d(
     return _of_matrices("convolve2d", in1, in2, mode, boundary, fillvalue, precision)
 
 
+@whole
 def correlate2d(
     in1: Array,
     in2: Array,
@@ -209,6 +214,7 @@ def _smooth(n: int) -> int:
         n += 1
 
 
+@whole
 def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | Sequence[int] | None = None) -> Array:
     """The convolution of two arrays as a product of their Fourier transforms.
 

@@ -10,10 +10,12 @@ import numpy as np
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.numpy.boundary import canonical_axis, convert
 from catena.typing import ArrayLike
 
 
+@whole
 def detrend(
     data: ArrayLike,
     axis: int = -1,

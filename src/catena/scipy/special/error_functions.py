@@ -9,6 +9,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.numpy.boundary import convert, promote_inexact
 from catena.scipy.special.arguments import floats, numbers, plain_float, plain_floats, real, strong
 from catena.scipy.special.primitives import (
@@ -87,6 +88,7 @@ def erfcx(x: ArrayLike) -> Array:
     return strong(erfcx_p.bind(x))
 
 
+@whole
 def wofz(z: ArrayLike) -> Array:
     """Faddeeva's function ``exp(-z**2) * erfc(-1j * z)``, the complex error function.
 
@@ -130,6 +132,7 @@ def dawsn(x: ArrayLike) -> Array:
     return strong(dawsn_p.bind(*real("dawsn", x)))
 
 
+@whole
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """Fresnel's integrals of ``sin(pi / 2 * t**2)`` and of ``cos(pi / 2 * t**2)`` from 0 to ``x``.
 

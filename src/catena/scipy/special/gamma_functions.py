@@ -8,6 +8,7 @@ from catena import lax
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.numpy.boundary import concrete_or_error, promote_inexact
 from catena.scipy.special.arguments import floats, numbers, real, strong
 from catena.scipy.special.complex_gamma import complex_loggamma
@@ -78,6 +79,7 @@ def _real_loggamma(x):
     return jnp.where(x < 0, np.nan, lax.lgamma(x))
 
 
+@whole
 @numbers
 def gammasgn(x: ArrayLike) -> Array:
     """The sign of the gamma function: 1 or -1, NaN at the negative integers, that of zero at zero.
@@ -101,6 +103,7 @@ def _gammasgn(x):
 # ---- factorials
 
 
+@whole
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """The factorial of each element, ``gamma(n + 1)``; 0 for negative ones.
 
@@ -128,6 +131,7 @@ def _factorial(n):
     return jnp.where(n < 0, 0, gamma_p.bind(jnp.where(n < 0, 0, n) + 1))
 
 
+@whole
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:  # noqa: N803
     """The number of ways to choose ``k`` of ``N``: the binomial coefficient.
 
@@ -162,6 +166,7 @@ def _comb(n, k):
     return jnp.where(none, 0, ways)
 
 
+@whole
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """The rising factorial ``gamma(z + m) / gamma(z)``.
 
@@ -181,6 +186,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     return strong(poch_p.bind(*real("poch", z, m)))
 
 
+@whole
 def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """The logarithm of the gamma function of ``d`` by ``d`` matrices.
 
@@ -291,6 +297,7 @@ def digamma(x: ArrayLike) -> Array:
     return lax.digamma(*promote_inexact("digamma", x))
 
 
+@whole
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order ``n`` of the digamma function.
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from catena import numpy as jnp
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.numpy.boundary import broadcast_together
 from catena.scipy.special.arguments import numbers, plain_float, plain_floats, real, strong
 from catena.scipy.special.primitives import cosine_integral_p, exp1_p, expi_p, expn_p, sine_integral_p, spence_p
@@ -63,6 +64,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     return strong(expn_p.bind(*broadcast_together("expn", real("expn", n, x), ValueError)))
 
 
+@whole
 def sici(x: ArrayLike) -> tuple[Array, Array]:
     """The integrals of ``sin(t) / t`` from 0 to ``x`` and, as a principal value, of ``cos(t) / t`` up to it.
 

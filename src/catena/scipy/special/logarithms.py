@@ -11,6 +11,7 @@ from catena import lax
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.numpy.boundary import promote_inexact
 from catena.numpy.documentation import family
 from catena.scipy.special.arguments import numbers, real
@@ -53,6 +54,7 @@ _xlogy = _product(jnp.log, lambda x, y: x / y)
 _xlog1py = _product(jnp.log1p, lambda x, y: x / (1 + y))
 
 
+@whole
 @_pairs
 def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """``x * log(y)``, which is 0 where ``x`` is.
@@ -65,6 +67,7 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     return _xlogy(*promote_inexact("xlogy", x, y))
 
 
+@whole
 @_pairs
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """``x * log1p(y)``, which is 0 where ``x`` is.
@@ -100,6 +103,7 @@ def entr(x: ArrayLike) -> Array:
     return entr_p.bind(*real("entr", x))
 
 
+@whole
 @_distributions
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """``p * log(p / q)``, a term of the relative entropy: 0 where ``p`` is, else infinite where one is not positive.
@@ -148,6 +152,7 @@ def _log_quotient_jvp(primals, tangents):
     return _log_quotient(p, q), dp / p - dq / q
 
 
+@whole
 @_distributions
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """``p * log(p / q) - p + q``, a term of the Kullback-Leibler divergence that is never negative.
@@ -219,6 +224,7 @@ _powers = family(
 )
 
 
+@whole
 @_powers
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Box and Cox's transformation ``(x**lmbda - 1) / lmbda``, whose limit for 0 is the logarithm.
@@ -233,6 +239,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     return _boxcox(*promote_inexact("boxcox", x, lmbda))
 
 
+@whole
 @_powers
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Box and Cox's transformation of ``1 + x``.

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from catena import lax
 from catena import numpy as jnp
+from catena.lax.whole import whole
 from catena.numpy.boundary import SCALARS, promote_inexact, strong
 from catena.numpy.documentation import family
 from catena.transform.custom_jvp import custom_jvp
@@ -56,7 +57,7 @@ def distribution(name: str, **words: str) -> Callable[[Fun], Fun]:
                 operands = [strong(x) for x in operands]  # integers beside Python floats: an array is not weak
             return fun(*operands)
 
-        return promoted
+        return whole(promoted, "distribution")
 
     return method
 

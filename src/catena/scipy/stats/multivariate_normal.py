@@ -8,6 +8,7 @@ from catena import lax
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.numpy.documentation import family
 from catena.numpy.promotion import promote_dtypes_inexact
 from catena.scipy.stats.methods import unless
@@ -26,6 +27,7 @@ identity.""",
 )
 
 
+@whole
 @_explained
 def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool | None = None) -> Array:
     """The logarithm of the density of a normal distribution of vectors.
@@ -88,6 +90,7 @@ def _rounding(dtype) -> float:
     return 1e3 * float(dtypes.finfo(dtype).eps)
 
 
+@whole
 @_explained
 def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     """The density of a normal distribution of vectors.

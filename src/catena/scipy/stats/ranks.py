@@ -12,6 +12,7 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.errors import ConcretizationTypeError
 from catena.core.trace import find_concrete
+from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, canonical_axis, static_int
 from catena.numpy.creation import default_float, default_int
 from catena.typing import ArrayLike
@@ -75,6 +76,7 @@ _RANKS = {
 }
 
 
+@whole
 def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
     """The rank of each element: 1 for the least.
 
@@ -157,6 +159,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
 # ---- how well a mean is known
 
 
+@whole
 def sem(
     a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
 ) -> Array:

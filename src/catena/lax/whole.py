@@ -1,0 +1,156 @@
+"""Functions of several operations that are evaluated as one program: the rows of ``WHOLE`` in ``policy.py``.
+
+Evaluated operation by operation, a function costs a call for each, and a pass over memory; as a program, one of each.
+A call is known by the types of its arrays and the values of all else: what was seen is a look-up and the native entry.
+Traced values, NumPy's arrays, and whatever is refused go the function's own way, which says what is wrong.
+"""
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from catena.core.array import Array, as_array
+from catena.core.context import context
+from catena.core.dtypes import KIND, ScalarType, as_dtype, canonical
+from catena.core.lazy import has_compiler
+from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
+from catena.core.tree import tree_flatten
+from catena.lax.policy import REPEATS, WHOLE
+from catena.transform.execute import how_to_run, program_of, run_fast
+from catena.transform.jit import TracedCall
+from catena.transform.memo import all_caches
+
+Fun = TypeVar("Fun", bound=Callable[..., Any])
+
+NEVER = -1  # instead of how often a call came: it is evaluated step by step
+_KNOWN = 2048  # calls that are known of one function
+_LONGEST = 16  # items of a tuple or a list that a call is known by
+_STATIC = frozenset((type(None), bool, int, float, slice, type(...)))
+_KNOWN_BOUNDS = frozenset((type(None), int))  # of slices
+_DTYPES = ("float", "int", "uint", "complex", "bool", "bfloat")  # what text that names a dtype begins with
+
+
+class Calls(dict):
+    """The calls of one function, by types and values of arguments: how to run it, how often it came, or ``NEVER``."""
+
+    __slots__ = ("__weakref__",)
+    __hash__ = object.__hash__
+
+    def clear_cache(self):
+        self.clear()
+
+
+def whole(fun: Fun, name: str = "") -> Fun:
+    """``fun``, evaluated as one program, by its row in the table: that of its name, or of its family's."""
+    row, calls = WHOLE[name or fun.__name__.strip("_")], Calls()
+    all_caches.add(calls)
+
+    @functools.wraps(fun)
+    def evaluate(*args, **kwargs):
+        if context.trace is not None or context.debug_checks:
+            return fun(*args, **kwargs)
+        arrays: list = []
+        try:
+            given = _known_by((*args, *kwargs.items()), arrays, row.exact)
+            key = (context.global_key, context.local_key, len(args), *given)
+            known = calls.get(key)
+        except TypeError:  # what cannot be hashed
+            return fun(*args, **kwargs)
+        if type(known) is tuple:
+            return run_fast(known, arrays)
+        if known is None:
+            if len(calls) >= _KNOWN:
+                calls.clear()
+            known = 0 if _may_be_one(arrays, args, kwargs) else NEVER
+        if known is NEVER or (row.exact and known < REPEATS):
+            calls[key] = known if known is NEVER else known + 1
+            return fun(*args, **kwargs)
+        try:
+            known = calls[key] = _compiled(fun, row, arrays, args, kwargs)
+        except Exception:  # the function says what is wrong, if anything is but that it looks at values, or warns
+            calls[key] = NEVER
+            return fun(*args, **kwargs)
+        return run_fast(known, arrays)
+
+    return evaluate
+
+
+def _known_by(values, arrays: list, static: bool) -> list:
+    """What arguments are known by: types of arrays, which are collected, types and values of the rest. Hot."""
+    key: list = []
+    for x in values:
+        kind = type(x)
+        if kind is Array:
+            arrays.append(x)
+            key.append(x._aval or (x.aval if type(x._value) is np.ndarray else None))
+        elif kind is tuple or kind is list:
+            if len(x) > _LONGEST:
+                raise TypeError("too long to look at each time")
+            key += kind, len(x), *_known_by(x, arrays, static)
+        elif kind is float and not static:
+            arrays.append(as_array(x))
+            key.append(kind)
+        elif kind is float:
+            key += kind, x or repr(x)  # zeros have signs
+        elif kind is slice and _KNOWN_BOUNDS.issuperset(map(type, bounds := (x.start, x.stop, x.step))):
+            key += kind, *bounds
+        else:
+            key += kind, x
+    return key
+
+
+def _may_be_one(arrays: list, args, kwargs) -> bool:
+    """Whether a call may be one program: since all but arrays are values that mean one thing."""
+    if context.disable_jit or context.axis_env or not has_compiler():
+        return False
+    values = [x._value for x in arrays]
+    if any(type(x) is not np.ndarray or x.dtype not in KIND for x in values) or not any(x.ndim for x in values):
+        return False
+    return all(map(_means_one_thing, (*args, *kwargs.values())))
+
+
+def _means_one_thing(x) -> bool:
+    """Whether what equals ``x``, and has its type, is as good as it. What names of dtypes mean hangs on more."""
+    kind = type(x)
+    if kind is tuple or kind is list:
+        return all(map(_means_one_thing, x))
+    if kind is str:
+        return not x.startswith(_DTYPES)
+    if isinstance(x, np.dtype | ScalarType):
+        dtype = as_dtype(x)
+        return dtype in KIND and canonical(dtype) == dtype
+    return kind is Array or kind in _STATIC
+
+
+def _compiled(fun, row, arrays: list, args, kwargs) -> tuple:
+    """How to run the program of ``fun`` for arguments of these types and values."""
+
+    def apply(*leaves):
+        given = iter(leaves)
+        positional, named = _with(args, given, traced), _with(kwargs.values(), given, traced)
+        out = fun(*positional, **dict(zip(kwargs, named, strict=True)))
+        outs, found["tree"] = tree_flatten(out)
+        return outs
+
+    found: dict = {}
+    traced = {Array} if row.exact else {Array, float}
+    avals = [x.aval for x in arrays]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        closed, outer = hoist_tracers(*trace_to_jaxpr(apply, avals, DebugInfo("evaluation", fun.__name__)))
+    if said:
+        raise UserWarning("what is said at each call would be said once")
+    call = TracedCall(closed, found["tree"], outer, (False,) * len(avals))
+    return how_to_run(program_of(closed, (), fun.__name__, checked=False), call, False)
+
+
+def _with(values, given, traced: set) -> list:
+    """Arguments with what is given in the place of what is traced, in containers too."""
+    out: list = []
+    for x in values:
+        kind = type(x)
+        out.append(next(given) if kind in traced else kind(_with(x, given, traced)) if kind in (tuple, list) else x)
+    return out

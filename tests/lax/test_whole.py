@@ -1,0 +1,281 @@
+"""Functions that are evaluated as one program: the values, types and errors that they have step by step, at every call."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+import catena.scipy as jsp
+from catena.lax import whole as module
+from catena.lax.policy import REPEATS, WHOLE
+from catena.lax.whole import whole
+
+X = np.array([0.3, 0.9, 0.1, 0.5, 0.7, 0.2, 0.8, 0.4], np.float32)
+M = X.reshape(2, 4)
+S = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 5.0]], np.float32)
+HALF = jnp.bfloat16
+CALLS = {  # of functions in the table; whether step by step they have the same bits stands there
+    "round": lambda: jnp.round(jnp.asarray(X), 2),
+    "round, halves": lambda: jnp.round(jnp.asarray(X, HALF), 1),
+    "clip": lambda: jnp.clip(jnp.asarray(X, HALF), 0.2, jnp.asarray(0.6, HALF)),
+    "clip, zeros": lambda: jnp.clip(jnp.asarray(X, HALF) - 0.5, -0.0, 0.3),
+    "isclose": lambda: jnp.isclose(jnp.asarray(X, HALF), 0.3),
+    "heaviside": lambda: jnp.heaviside(jnp.asarray(X, "int32"), jnp.asarray(X)),
+    "polyval": lambda: jnp.polyval(jnp.asarray(X), jnp.asarray(M)),
+    "cross": lambda: jnp.cross(jnp.asarray(M[:, :3]), jnp.asarray(M[:, 1:])),
+    "lexsort": lambda: jnp.lexsort((jnp.asarray(X), jnp.asarray(X > 0.5))),
+    "argsort": lambda: jnp.argsort(jnp.asarray(X, HALF)),
+    "searchsorted": lambda: jnp.searchsorted(jnp.asarray(np.sort(X)), jnp.asarray(M), method="sort"),
+    "packbits": lambda: jnp.packbits(jnp.asarray(X > 0.5)),
+    "unpackbits": lambda: jnp.unpackbits(jnp.asarray(X * 9, "uint8"), axis=0, count=-1),
+    "where": lambda: jnp.where(jnp.asarray(X > 0.5), jnp.asarray(X, HALF), 0),
+    "max": lambda: jnp.max(jnp.asarray(M), 0, where=jnp.asarray(M > 0.3), initial=0.0),
+    "any": lambda: jnp.any(jnp.asarray(M, HALF), 1, keepdims=True),
+    "count_nonzero": lambda: jnp.count_nonzero(jnp.asarray(M), axis=1),
+    "histogram": lambda: jnp.histogram(jnp.asarray(X), 4),
+    "isin": lambda: jnp.isin(jnp.asarray(X, HALF), jnp.asarray(X[:3], HALF)),
+    "argsort, descending": lambda: jnp.argsort(jnp.asarray(M), descending=True),
+    "repeat": lambda: jnp.repeat(jnp.asarray(M), 3, axis=1),
+    "kron": lambda: jnp.kron(jnp.asarray(M), jnp.asarray(X)),
+    "diff": lambda: jnp.diff(jnp.asarray(M), axis=0, prepend=0.0),
+    "ediff1d": lambda: jnp.ediff1d(jnp.asarray(X), to_end=jnp.asarray(X)),
+    "gradient": lambda: jnp.gradient(jnp.asarray(M), 0.5, axis=1),
+    "triu": lambda: jnp.triu(jnp.asarray(S), -1),
+    "at, max": lambda: jnp.asarray(X).at[jnp.asarray([1, 1, -1])].max(0.5),
+    "at, set": lambda: jnp.asarray(M, HALF).at[..., 1:3].set(7),
+    "segment_max": lambda: jax.ops.segment_max(jnp.asarray(X), jnp.asarray(X * 4, "int32"), 5),
+    "glu": lambda: jax.nn.glu(jnp.asarray(X)),
+    "sinc": lambda: jnp.sinc(jnp.asarray(X, HALF)),
+    "take": lambda: jnp.take(jnp.asarray(X), jnp.asarray([0, -1, 9]), fill_value=5),
+    "ptp": lambda: jnp.ptp(jnp.asarray(M, "int8"), 0),
+    "nanmin": lambda: jnp.nanmin(jnp.asarray(M, HALF), axis=1),
+    "quantile": lambda: jnp.quantile(jnp.asarray(M, HALF), 0.3, axis=1),
+    "nanmedian": lambda: jnp.nanmedian(jnp.asarray(M)),
+    "unwrap": lambda: jnp.unwrap(jnp.asarray(9 * X)),
+    "one_hot": lambda: jax.nn.one_hot(jnp.asarray(X * 9, "int32"), 4),
+    "gelu": lambda: jax.nn.gelu(jnp.asarray(X, HALF)),
+    "leaky_relu": lambda: jax.nn.leaky_relu(jnp.asarray(X - 0.5, HALF), 0.1),
+    "xlogy": lambda: jsp.special.xlogy(jnp.asarray(X), jnp.asarray(X)),
+    "boxcox": lambda: jsp.special.boxcox(jnp.asarray(X), 0.3),
+    "fresnel": lambda: jsp.special.fresnel(jnp.asarray(X)),
+    "factorial": lambda: jsp.special.factorial(jnp.asarray(X * 9, "int32")),
+    "norm.logpdf": lambda: jsp.stats.norm.logpdf(jnp.asarray(X), 0.5),
+    "beta.cdf": lambda: jsp.stats.beta.cdf(jnp.asarray(X), 2, scale=3.0, b=1.5),
+    "rankdata": lambda: jsp.stats.rankdata(jnp.asarray(M), axis=0),
+    "toeplitz": lambda: jsp.linalg.toeplitz(jnp.asarray(X)),
+    "block_diag": lambda: jsp.linalg.block_diag(jnp.asarray(M), jnp.asarray(S)),
+}
+SUMMING = {
+    "mean": lambda: jnp.mean(jnp.asarray(M, HALF), 1),
+    "mean, masked": lambda: jnp.mean(jnp.asarray(M), where=jnp.asarray(M > 0.3)),
+    "std": lambda: jnp.std(jnp.asarray(M, "int8"), ddof=1),
+    "average": lambda: jnp.average(jnp.asarray(M), 0, jnp.asarray(M), returned=True),
+    "nanmean": lambda: jnp.nanmean(jnp.asarray(M, HALF)),
+    "nanstd": lambda: jnp.nanstd(jnp.asarray(M)),
+    "sum": lambda: jnp.sum(jnp.asarray(M, HALF), dtype=jnp.float32),
+    "nansum": lambda: jnp.nansum(jnp.asarray(M, HALF), initial=1.0),
+    "cumsum": lambda: jnp.cumsum(jnp.asarray(M, HALF), 1),
+    "trapezoid": lambda: jnp.trapezoid(jnp.asarray(X), dx=0.5),
+    "cov": lambda: jnp.cov(jnp.asarray(M)),
+    "corrcoef": lambda: jnp.corrcoef(jnp.asarray(M)),
+    "matmul": lambda: jnp.asarray(S, HALF) @ jnp.asarray(S, HALF),
+    "dot": lambda: jnp.dot(jnp.asarray(X, "int8"), jnp.asarray(X, "int8")),
+    "softmax": lambda: jax.nn.softmax(jnp.asarray(M), axis=0, where=jnp.asarray(M > 0.3)),
+    "log_softmax": lambda: jax.nn.log_softmax(jnp.asarray(M)),
+    "logsumexp": lambda: jax.nn.logsumexp(jnp.asarray(M), 0, b=jnp.asarray(-M), return_sign=True),
+    "standardize": lambda: jax.nn.standardize(jnp.asarray(M)),
+    "attention": lambda: jax.nn.dot_product_attention(*[jnp.asarray(X.reshape(1, 2, 2, 2))] * 3, is_causal=True),
+    "multivariate_normal": lambda: jsp.stats.multivariate_normal.logpdf(
+        jnp.asarray(X[:3]), jnp.asarray(X[:3]), jnp.asarray(S)
+    ),
+    "cholesky": lambda: jsp.linalg.cholesky(jnp.asarray(S), lower=True),
+    "lu": lambda: jsp.linalg.lu(jnp.asarray(S)),
+    "lu_solve": lambda: jsp.linalg.lu_solve(jsp.linalg.lu_factor(jnp.asarray(S)), jnp.asarray(X[:3])),
+    "solve": lambda: jsp.linalg.solve(jnp.asarray(S), jnp.asarray(X[:3]), assume_a="pos"),
+    "triangular_solve": lambda: jax.lax.linalg.triangular_solve(
+        jnp.asarray(S), jnp.asarray(S), left_side=True, lower=True
+    ),
+    "einsum": lambda: jnp.einsum("ij,jk,k->i", jnp.asarray(S), jnp.asarray(S), jnp.asarray(S)[0]),
+    "norm": lambda: jnp.linalg.norm(jnp.asarray(M), ord=3, axis=1),
+    "norm, of an order that is a float": lambda: jnp.linalg.norm(jnp.asarray(M), ord=2.5, axis=1),
+    "rfft2": lambda: jnp.fft.rfft2(jnp.asarray(M)),
+    "segment_sum": lambda: jax.ops.segment_sum(jnp.asarray(X), jnp.asarray(X * 4, "int32")),
+    "convolve": lambda: jsp.signal.convolve(jnp.asarray(X), jnp.asarray(X), mode="same"),
+    "dct": lambda: jsp.fft.dct(jnp.asarray(X)),
+}
+REFUSED = {
+    "mean": lambda: jnp.mean(jnp.asarray(M, HALF), 2),
+    "softmax": lambda: jax.nn.softmax(jnp.asarray(M), where=jnp.asarray(M)),
+    "isclose": lambda: jnp.isclose(jnp.asarray(X), jnp.asarray(X[:3])),
+    "unpackbits": lambda: jnp.unpackbits(jnp.asarray(X)),
+    "lexsort": lambda: jnp.lexsort((jnp.asarray(X), jnp.asarray(M))),
+    "logpdf": lambda: jsp.stats.norm.logpdf(jnp.asarray(X), jnp.asarray(X[:3])),
+    "cholesky": lambda: jax.lax.linalg.cholesky(jnp.asarray(M)),
+    "an axis of floats": lambda: jnp.any(jnp.asarray(M, HALF), axis=(1.0,)),
+}
+
+
+@pytest.fixture
+def fresh():
+    """Nothing is known of earlier calls."""
+    jax.clear_caches()
+
+
+def step_by_step(monkeypatch, call):
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "_may_be_one", lambda *args: False)
+        found = call()
+    jax.clear_caches()
+    return found
+
+
+def same_types(a, b):
+    assert jax.tree.structure(a) == jax.tree.structure(b)
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        assert (x.shape, x.dtype, x.weak_type) == (y.shape, y.dtype, y.weak_type)
+
+
+def wide(x):
+    return np.asarray(x.astype("float32") if x.dtype == HALF else x)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_same_bits(name, monkeypatch, fresh):
+    call = CALLS[name]
+    expected = step_by_step(monkeypatch, call)
+    for _ in range(REPEATS + 2):
+        found = call()
+        same_types(found, expected)
+        for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+            assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
+
+
+@pytest.mark.parametrize("name", SUMMING)
+def test_sums(name, monkeypatch, fresh):
+    """Sums of another order step by step; the same bits at every call."""
+    call = SUMMING[name]
+    expected, first = step_by_step(monkeypatch, call), call()
+    same_types(first, expected)
+    for x, y in zip(jax.tree.leaves(first), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(wide(x), wide(y), rtol=2e-2 if x.dtype == HALF else 2e-5, atol=1e-6)
+    for _ in range(REPEATS + 1):
+        for x, y in zip(jax.tree.leaves(call()), jax.tree.leaves(first), strict=True):
+            assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_errors(name, monkeypatch, fresh):
+    with pytest.raises(Exception) as expected:  # noqa: PT011  (whatever it is, it is the same each time)
+        step_by_step(monkeypatch, REFUSED[name])
+    for _ in range(REPEATS + 2):
+        with pytest.raises(type(expected.value)) as found:
+            REFUSED[name]()
+        assert str(found.value) == str(expected.value)
+
+
+@pytest.fixture
+def traced(monkeypatch, fresh):
+    """A function of the table that says how often Python ran it, as one program from its second repetition on."""
+    count = []
+
+    def f(x, y=1, *, z=None):
+        count.append(1)
+        return x * y
+
+    monkeypatch.setitem(WHOLE, "f", WHOLE["isclose"])
+    f.__name__ = "f"
+    return whole(f), count
+
+
+def test_once_compiled_it_is_not_run(traced):
+    f, count = traced
+    for _ in range(REPEATS + 3):
+        np.testing.assert_array_equal(f(jnp.asarray(X), 2), 2 * X)
+    assert len(count) == REPEATS + 1
+
+
+def test_values_are_told_apart(traced):
+    """True, 1 and 1.0 are equal, and so are zeros of both signs: not so what is computed from them."""
+    f, _ = traced
+    for _ in range(REPEATS + 2):
+        assert f(jnp.asarray([2, 3]), 1).dtype == "int32"
+        assert f(jnp.asarray([2, 3]), 1.0).dtype == "float32"
+        assert f(jnp.asarray([True]), True).dtype == "bool"
+        assert f(jnp.asarray([True]), 1).dtype == "int32"
+        assert not np.signbit(f(jnp.asarray(X), 0.0)).any()
+        assert np.signbit(f(jnp.asarray(X), -0.0)).all()
+        np.testing.assert_array_equal(f(jnp.asarray(X), y=3), 3 * X)
+        np.testing.assert_array_equal(f(jnp.asarray(X), 2, z=3), 2 * X)
+
+
+def test_floats_are_arguments_where_programs_do_not_wait(traced, monkeypatch):
+    """So that a step that changes from call to call is no new program each time."""
+    monkeypatch.setitem(WHOLE, "f", WHOLE["trapezoid"])
+    count = []
+
+    def f(x, y):
+        count.append(1)
+        return x * y
+
+    summing = whole(f)
+    for y in (0.5, -0.0, 0.25, np.inf, 3.0):
+        found, expected = summing(jnp.asarray(X), y), X * np.float32(y)
+        assert found.dtype == "float32"
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+        np.testing.assert_array_equal(found, expected)
+    assert len(count) == 1
+    assert summing(jnp.asarray([2, 3]), 2).dtype == "int32"
+    assert summing(jnp.asarray(X, HALF), 0.5).dtype == HALF
+
+
+def test_traced_it_is_what_it_was(traced):
+    f, _ = traced
+    for _ in range(REPEATS + 2):
+        f(jnp.asarray(X), 2)
+    assert [str(e.primitive) for e in jax.make_jaxpr(lambda x: f(x, 2))(X).eqns] == ["mul"]
+    np.testing.assert_array_equal(jax.grad(lambda x: f(x, 3.0).sum())(jnp.asarray(X)), np.full(8, 3.0))
+    np.testing.assert_array_equal(jax.vmap(lambda x: f(x, 3.0))(jnp.asarray(M)), 3 * M)
+
+
+def test_flags(traced):
+    f, count = traced
+    for _ in range(REPEATS + 2):
+        f(jnp.asarray(X), 2)
+    with jax.debug_nans(True), pytest.raises(FloatingPointError):
+        f(jnp.asarray(X), np.nan)
+    before = len(count)
+    with jax.disable_jit():
+        for _ in range(REPEATS + 2):
+            f(jnp.asarray(X), 2)
+    assert len(count) - before == REPEATS + 2
+    with jax.enable_x64(True):
+        for _ in range(REPEATS + 2):
+            assert f(jnp.asarray([1.0, 2.0]), 2).dtype == "float64"
+    assert f(jnp.asarray([1.0, 2.0]), 2).dtype == "float32"
+
+
+def test_deleted_arrays_are_refused():
+    x = jnp.asarray(M, HALF)
+    for _ in range(REPEATS + 2):
+        jnp.ptp(x)
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        jnp.ptp(x)
+
+
+def test_warnings_are_given_each_time():
+    """Where a dtype is too wide, a warning says so at every call."""
+    x = jnp.asarray(M, HALF)
+    for _ in range(REPEATS + 2):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            assert jnp.sum(x, dtype=np.float64).dtype == "float32"
+        assert len(found) == 2  # one where NumPy might do it, one on the way that all others go
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16", "int64", "uint32"])
+def test_positions_of_any_width(dtype):
+    places = np.array([0, 2, 7, 7], dtype)
+    np.testing.assert_array_equal(jnp.take(jnp.asarray(X), jnp.asarray(places)), X[places.astype(int)])
