@@ -90,12 +90,14 @@ def operands(name: str) -> list:
     return [jnp.asarray(rng.standard_normal(shape), dtype) for _ in range(3)]
 
 
-def compiled(f, args, monkeypatch, stored: bool = False):
-    """A program, compiled for itself; as it would be without blocks where it is `stored`."""
+def compiled(f, args, monkeypatch, stored: bool = False, repeated: int = blocks.LARGE):
+    """A program, compiled for itself; as it would be without blocks where it is `stored`. Products of so many bytes in
+    all are `repeated`.
+    """
     kept = tuple(p for p in passes.PASSES if p[0] != "block") if stored else passes.PASSES
     with monkeypatch.context() as m:
         m.setenv("CATENA_CACHE", "0")
-        m.setattr(blocks, "REPEATED", blocks.LARGE)
+        m.setattr(blocks, "REPEATED", repeated)
         m.setattr(passes, "PASSES", kept)
         m.setattr(lengths, "_families", {})
         return jax.jit(lambda *xs: f(*xs)).lower(*args).compile()
@@ -136,6 +138,15 @@ def test_memory_is_linear_in_the_length(monkeypatch):
     for f in (plain, gradient(by_rows(plain)), gradient(by_all(plain))):
         small, large = (temporaries(compiled(f, [jnp.ones((n, 64))] * 3, monkeypatch)) for n in (2048, 8 * 2048))
         assert large <= 10 * small
+
+
+def test_small_products_are_rather_kept_than_computed_twice(monkeypatch):
+    """Those of one layer here; those of two together are too many."""
+    few, many = by_all(plain), by_all(lambda q, k, v: plain(plain(q, k, v), k, v))
+    args = [jnp.ones((1900, D))] * 3
+    for f, are_kept in ((few, True), (many, False)):
+        program = compiled(gradient(f), args, monkeypatch, repeated=blocks.REPEATED)
+        assert (temporaries(program) >= 2 * 4 * 1900**2) is are_kept
 
 
 def test_masks_of_many_heads_are_not_stored(monkeypatch):

@@ -25,7 +25,7 @@ from catena.compiler.plan.block_places import SUMMED, needs, place_in
 from catena.core.dtypes import KIND
 
 LARGE = 1 << 22  # bytes of a product that is not to be stored
-REPEATED = 1 << 25  # of one that is rather computed twice
+REPEATED = 3 << 24  # of all those, some of which are then rather computed twice
 SLENDER = 8  # rows and columns of it for each of its terms, at least: it is then cheap to compute, and large to keep
 FEWEST_ROWS = 32  # of a block, for products to be quick; and of the last one, where rows are added up
 
@@ -205,9 +205,10 @@ class Work:
         return loops if loops and all(loop.size for loop in loops) else None
 
     def _is_much_repeated(self, loops: list[Loop]) -> bool:
-        """Whether products are computed again, and of so little memory that they are better kept."""
+        """Whether products are computed again, and all of so little memory that they are better kept."""
         made = [v for loop in loops for v in loop.values() if v.form == "dot" and v.number in self.large]
-        return len({v.number for v in made}) < len(made) and any(v.nbytes < REPEATED for v in made)
+        each = {v.number: v.nbytes for v in made}
+        return len(each) < len(made) and sum(each.values()) < REPEATED
 
     def _is_read_outside(self, v: Value) -> bool:
         return v.number in self.kept or any(
