@@ -228,7 +228,7 @@ def _written(loop: Loop, given: dict[int, Value]) -> tuple[list[Value], list[Val
     if not summed or not extent % size:
         return before.made, outs[1:]
     rest = _Writer(loop, extent % size, given)
-    rest.start = rest.constant(extent - extent % size, INDEX)
+    rest.start = outs[0]  # no constant: an update at a known place would be a choice in whatever reads the result
     found = rest.results(outs[1:])
     return [*before.made, *rest.made], found
 
