@@ -8,6 +8,7 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
+from catena.compiler.emit import tiles
 from catena.compiler.graph.types import TYPES
 from catena.compiler.interpret.program import run
 from catena.compiler.machine import ICE_LAKE
@@ -135,6 +136,12 @@ def test_tasks_pack_what_they_read_often_enough():
     assert not packs(200, 64)  # whose columns are one panel, as it lies
     apart = Contraction(TYPES["float32"], (), (Axis(200, 64, 0, 64),), 64, (Axis(512, 1, 256, 0),))
     assert contraction.plan(apart, ICE_LAKE, True).packs  # as the values of one of four heads
+
+
+def test_lines_that_long_sums_are_added_to_are_asked_for():
+    tile = tiles.Tile(TYPES["float32"], 16, 6, 4, 16, (), adds=True)
+    assert tiles.text(tile).count("@llvm.prefetch") == 4  # of each row
+    assert "@llvm.prefetch" not in tiles.text(tile._replace(adds=False))
 
 
 def test_what_tasks_pack_takes_no_memory_of_the_program():

@@ -38,6 +38,7 @@ class Tile(NamedTuple):
 
 
 ARGUMENT = 0
+LINE = 64  # bytes
 ROWS_AHEAD = 8  # of B, that packing asks for before it comes to them
 PARAMETERS = ("ptr readonly %a, ptr readonly %b, ptr %c, i64 %k, i64 %step, i64 %by_a, i64 %by_b, i64 %across, "
               "i64 %lanes, i1 %adds, i64 %rows")  # fmt: skip
@@ -59,6 +60,8 @@ def text(tile: Tile) -> str:
     for is_there in there[1:]:
         step = "%step" if is_there is None else e.op(f"select i1 {is_there}, i64 %step, i64 0")
         rows.append(e.element(rows[-1], tile.type.memory, step))
+    if tile.adds and tile.rows > 1:  # a row alone comes back to its lines soon
+        _fetch(e, tile)
     zeros = ["zeroinitializer" if tile.width > 1 else _zero(tile.type)] * (tile.rows * tile.vectors)
     sums = _terms(e, tile, tile.outer, rows, "0", "%b", zeros, v)
     if tile.adds:
@@ -72,6 +75,17 @@ def text(tile: Tile) -> str:
     else:
         _store(e, tile, sums, v, False, there)
     return "\n".join([f"({PARAMETERS}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _fetch(e: Emitter, tile: Tile) -> None:
+    """Asks for the lines of C that a long sum is added to, while it is computed: each row lies in another page, so that
+    processors do not guess them.
+    """
+    row, opened = e.begin_loop(0, "%rows")
+    place = e.element("%c", tile.type.memory, e.op(f"mul nsw i64 {row}, %across"))
+    for at in range(0, tile.vectors * tile.width, LINE // tile.type.bytes):
+        e.do(f"call void @llvm.prefetch.p0(ptr {e.element(place, tile.type.memory, at)}, i32 1, i32 3, i32 1)")
+    e.end_loop(opened)
 
 
 PACKING = "ptr readonly %b, ptr noalias %to, i64 %k, i64 %by_b, i64 %lanes"
