@@ -1,6 +1,7 @@
 """One function at many batch sizes: kernels without their extents, linked where their machine code is known."""
 
 import gc
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import ml_dtypes
@@ -9,6 +10,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.compiler.emit import contract
 from catena.compiler.native import compile as compiling
 from catena.compiler.native import lengths, link, shared
 from catena.core.context import context
@@ -384,6 +386,49 @@ def test_entries_that_only_call_take_llvm_no_effort(compiled):
     of_calls, of_loop = (plan.entry.text for plan in compiled)
     assert [link.entry_level(text, 2) for text in (of_calls, of_loop)] == [0, 2]
     assert link.entry_level(of_calls + "\ndefine internal float @helper(float %x) {\n  ret float %x\n}", 2) == 2
+
+
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_equal_products_are_written_once_whatever_comes_after_them(compiled, monkeypatch):
+    written, write = [], contract._Loops.written
+    monkeypatch.setattr(contract._Loops, "written", lambda self: written.append(self) or write(self))
+    x, w = values((40, 40)), values((40, 40)) * 0.05
+
+    def f(x):
+        made = [jnp.tanh((x + 1) @ w), jnp.exp((x * 2) @ w)]
+        for _ in range(20):
+            x = x @ w
+        return made, x
+
+    same(f, x, rtol=1e-3, atol=1e-3)
+    (plan,) = compiled
+    assert len(written) <= 3  # by itself, and before each of two others
+    assert len(re.findall(r"^define \S+ void @f\w+\(ptr %args, i64 %k\)", plan.kernels.text, re.MULTILINE)) <= 2
+    assert plan.entry.text.count("\n") < 25 * 22 + 100
+
+
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_many_small_arrays_are_done_by_few_functions(compiled):
+    xs = [values(10) for _ in range(200)]
+    same(lambda *xs: [jnp.sum(x) for x in xs], *xs)
+    same(lambda *xs: [x * 2 for x in xs], *xs)
+    same(lambda x: [jnp.exp(x * k) for k in range(3)], xs[0])  # few steps stay where they are
+    assert defined(compiled[0]) <= 2 and defined(compiled[1]) <= 2 and defined(compiled[2]) == 0
+    assert all(" optnone " in plan.entry.text for plan in compiled[:2])
+
+
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, the entry defines what notes a violation")
+def test_the_entry_of_a_training_step_only_calls(compiled):
+    layers = [(values((m, n)), values(n)) for m, n in [(8, 16), (16, 16), (16, 4)]]
+
+    def loss(layers, x, y, t):
+        for w, b in layers:
+            x = jnp.tanh(x @ w + b)
+        return jnp.mean((x - y) ** 2) / (1 - 0.9**t)
+
+    step = lambda *args: jax.tree.map(lambda p, g: p - 0.1 * g, args[0], jax.grad(loss)(*args))
+    jax.jit(step)(layers, values((5, 8)), values((5, 4)), 3.0)
+    assert link.entry_level(compiled[0].entry.text, 2) == 0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])

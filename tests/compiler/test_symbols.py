@@ -113,6 +113,54 @@ def test_keys_that_differed_must_differ_again():
     assert function(200, 200) is function(40, 200) is function(100, 5) is None
 
 
+def test_keys_of_a_program_tell_numbers_by_their_names_and_decide_nothing():
+    with symbols.recording() as record:
+        n, m = record.argument(100), record.argument(100)
+        old = {symbols.key(((n, 3), "a")): 1}
+        assert symbols.key(((n, 3), "a")) in old and symbols.key(((m, 3), "a")) not in old
+        assert (
+            not symbols.is_plain((1, (n, 2))) and not symbols.is_plain(np.asarray(1)) and symbols.is_plain((1, (2.5,)))
+        )
+    assert symbols.key((100, n)) == (100, n) and record.lines == []
+    assert record.function([n])(7, 8) == [7]
+
+
+def test_plain_arguments_are_remembered_while_others_record():
+    asked = []
+
+    @symbols.remembered(8)
+    def twice(pair):
+        asked.append(pair)
+        return pair[0] * 2
+
+    with symbols.recording() as record:
+        n = record.argument(8)
+        assert [twice((8, 1)), twice((8, 1)), len(asked)] == [16, 16, 1]
+        made = [twice((n, 1)), twice((n, 1))]
+    assert len(asked) == 3 and twice((8, 1)) == 16 and len(asked) == 3
+    assert record.function(made)(9) == [18, 18]
+
+
+def test_an_operation_of_the_same_operands_is_written_down_once():
+    with symbols.recording() as record:
+        n, m = record.argument(100), record.argument(7)
+        made = [(n + m) * 3 for _ in range(5)] + [1 if n > m else 0 for _ in range(5)]
+        others = [n - 1, 1 - n, n - 1.0]
+    assert [x.value for x in others] == [99, -99, 99.0]
+    assert len([line for line in record.lines if "+" in line[1] or ">" in line[1]]) == 2
+    assert record.function(made)(50, 8) == [174] * 5 + [1] * 5
+    assert record.function(made)(1, 8) is None
+
+
+def test_a_record_of_many_lines_is_read_as_far_as_it_holds():
+    with symbols.recording() as record:
+        n = made = record.argument(1000)
+        for i in range(300):
+            made = made + (n > i) * 2
+    function = record.function([made])
+    assert function(150) is None and function(2000) == [2600] and function(300) == [900] and function(0) is None
+
+
 def test_what_functions_decide_is_written_down_as_their_result():
     @symbols.decided
     def class_of(n, sizes, names):

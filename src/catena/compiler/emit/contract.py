@@ -6,9 +6,11 @@ Source: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplicatio
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from catena.compiler.emit import launches, parallel, tiles
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.graph import symbols
 from catena.compiler.plan.contraction import Axis, Part, Plan, Tasks
 from catena.compiler.plan.program import Contract
 
@@ -16,29 +18,39 @@ from catena.compiler.plan.program import Contract
 def contract(w, step: Contract) -> None:
     """Writes a product by tiles, and what follows on the rows that a task has computed."""
     p = step.plan
-    a, b, c = (w.pointer(buffer) for buffer in (step.a, step.b, step.c))
-    if step.rest is None:
-        rest = w.e.element(b, p.contraction.type.memory, w.number(p.panels * p.columns))
-    else:
-        rest = w.pointer(step.rest)
+    operands = [w.pointer(buffer) for buffer in (step.a, step.b, step.c)]
+    operands += [] if step.rest is None else [w.pointer(step.rest)]
     after = None
     if step.after is not None:
         own = [w.pointer(buffer) for buffer in step.operands.values()]
         kernel = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
         after = kernel, own
-    _Loops(w, p, step.tasks, after).write([a, b, rest, c])
+    kernel, own = after or (None, [])
+    name = symbols.key((p, step.tasks, kernel and (kernel.name, tuple(kernel.sizes)), len(own)))
+    if name not in w.texts.tasks:
+        w.texts.tasks[name] = _Loops(w, p, step.tasks, after).written()
+    task = w.texts.tasks[name]
+    pointers = [*operands, *own, w.functions(task.functions)]
+    parallel.through_pool(w, task.body, pointers, step.tasks.count, task.numbers, p.contraction.products // 8)
 
 
-TILES = 4  # in a task's table
-PACKINGS = 2  # likewise, where tasks pack
+class Task(NamedTuple):
+    """The function of a product's tasks, and what their table holds behind the pointers."""
+
+    body: str
+    functions: list[str]
+    numbers: list[int]
+
+
+TILES, PACKINGS = 4, 2  # of the functions of a task; the others are there where tasks pack
 NUMBERS = 64  # in a task's table, or twice as many: how many it needs is nothing that the entry's text tells
 
 
 class _Loops:
-    """Writes the function of a task: its table holds `pointers` to A, to B or its panels, to the columns beyond the
-    panels, and to C, then those of `after`: a function that the task calls for the range of rows that it has computed.
-    Then come the functions of its tiles, and its numbers: so tasks of all sizes are one function, each with tiles that
-    suit it.
+    """Writes the function of a task: its table holds `pointers` to A, to B or its panels, to C, and to the columns
+    beyond the panels, then those of `after`: a function that the task calls for the range of rows that it has computed.
+    Then come where its functions are, of its tiles and `after`, and its numbers: so tasks of all sizes are one
+    function, each with tiles that suit it, whatever comes after.
     """
 
     def __init__(self, w, p: Plan, tasks: Tasks, after: tuple[launches.Kernel, list[str]] | None):
@@ -47,14 +59,15 @@ class _Loops:
         self.e = Emitter()
         self.own = after[1] if after else []
         self.scratch = self._scratch() if p.packs else "null"
-        self.pointers = 4 + len(self.own) + TILES + PACKINGS * p.packs
+        self.operands = 3 + p.packed
+        self.functions = parallel.load_pointer(self.e, self.operands + len(self.own))
         self.numbers: list[int] = []  # that tasks read from their table, so that other batch sizes share their text
 
-    def write(self, pointers: list[str]) -> None:
-        body, count = self._task(), self.tasks.count
-        extra = [*self.own, *(f"@{name}" for name in (*self._tile_names(), *self._packing_names()))]
+    def written(self) -> Task:
+        after = [self.after[0].name] if self.after else []
+        body, functions = self._task(), [*self._tile_names(), *self._packing_names(), *after]
         self.numbers += [0] * (-len(self.numbers) % NUMBERS)
-        parallel.through_pool(self.w, body, [*pointers, *extra], count, self.numbers, self.contraction.products // 8)
+        return Task(body, functions, self.numbers)
 
     def _number(self, value: int) -> str:
         """A number that the task's text does not tell."""
@@ -62,7 +75,7 @@ class _Loops:
         self.numbers.append(value)
         if not i:
             self.e.slots += [
-                f"  %numbers_at = getelementptr ptr, ptr %args, i64 {self.pointers}",
+                f"  %numbers_at = getelementptr ptr, ptr %args, i64 {self.operands + len(self.own) + 1}",
                 "  %numbers = load ptr, ptr %numbers_at",
             ]
         self.e.slots += [f"  %n{i}_at = getelementptr i64, ptr %numbers, i64 {i}", f"  %n{i} = load i64, ptr %n{i}_at"]
@@ -78,7 +91,9 @@ class _Loops:
 
     def _task(self) -> str:
         e, t = self.e, self.tasks
-        a, b, rest, c = (e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}") for i in range(4))
+        a, b, c, *panels = (parallel.load_pointer(e, i) for i in range(self.operands))
+        beyond = self._number(self.plan.panels * self.plan.columns)
+        rest = panels[0] if panels else e.element(b, self.type.memory, beyond)
         member, column_block = _divide(e, "%k", self._number(t.column_blocks))
         member, row_block = _divide(e, member, self._number(t.row_blocks))
         rows = self._block(row_block, self.plan.units, t.rows)
@@ -99,16 +114,17 @@ class _Loops:
 
     def _follow(self, member: str, low: str, high: str) -> None:
         """The call of what comes after, for the rows of this task."""
-        e, ((name, sizes), pointers) = self.e, self.after
+        e, ((_, sizes), pointers) = self.e, self.after
         unit = self._number(self.plan.row.extent if self.plan.strips else self.plan.rows)
         count = self._number(math.prod(x.extent for x in self.contraction.rows))
         before = e.op(f"mul nuw nsw i64 {member}, {count}")
         end = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'mul nuw nsw i64 {high}, {unit}')}, i64 {count})")
         bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (e.op(f"mul nuw nsw i64 {low}, {unit}"), end)]
-        own = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', 4 + i)}") for i in range(len(pointers))]
+        own = [parallel.load_pointer(e, self.operands + i) for i in range(len(pointers))]
         own += [e.element("%numbers", "i64", len(self.numbers))] if sizes else []
         self.numbers += sizes
-        e.do(f"call void @{name}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {x}' for x in bounds)])})")
+        after = self._function(TILES + PACKINGS * self.plan.packs)
+        e.do(f"call void {after}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {x}' for x in bounds)])})")
 
     def _member(self, member: str, a: str, b: str, rest: str, c: str) -> list[str]:
         """The pointers of a batch member."""
@@ -161,7 +177,7 @@ class _Loops:
         e, p, is_rest = self.e, self.plan, columns != self.plan.columns
         if not p.packs or not columns:
             return b
-        packing = e.op(f"load ptr, ptr {e.element('%args', 'ptr', 4 + len(self.own) + TILES + is_rest)}")
+        packing = self._function(TILES + is_rest)
         outer = math.prod(x.extent for x in p.inside[:-1])
         count = e.op(f"mul nuw nsw i64 {length}, {outer}") if outer > 1 else length
         lanes = self._number(columns - (self._vectors(columns) - 1) * p.width)
@@ -213,9 +229,11 @@ class _Loops:
         numbers = (p.row.a, inner.a, inner.b, p.row.c, last)
         given = ", ".join(f"i64 {self._number(n)}" for n in numbers)
         count = self._number(p.left if below else p.rows)
-        at = 4 + len(self.own) + 2 * (columns != p.columns) + below
-        tile = e.op(f"load ptr, ptr {e.element('%args', 'ptr', at)}")
+        tile = self._function(2 * (columns != p.columns) + below)
         e.do(f"call void {tile}(ptr {a}, ptr {b}, ptr {c}, i64 {length}, {given}, i1 {adds}, i64 {count})")
+
+    def _function(self, at: int) -> str:
+        return self.e.op(f"load ptr, ptr {self.e.element(self.functions, 'ptr', at)}")
 
     def _tile_names(self) -> list[str]:
         """The functions of the tiles of panels, of the rows that these leave, of columns beyond and of both; another

@@ -8,7 +8,8 @@ from catena.compiler.emit import bounds, interrupts, parallel, staged, streams
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.emit.sizes import Sizes
-from catena.compiler.graph.symbols import is_recording
+from catena.compiler.graph import symbols
+from catena.compiler.graph.forms import COSTLY
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.plan.pauses import Pause
@@ -31,6 +32,7 @@ class Kernel(NamedTuple):
     sizes: list[int]
 
 
+FEW_STATEMENTS = 16  # of a nest, which take no longer where they are not optimised
 MOST_TEXTS = 2048
 _texts: dict[tuple, Text] = {}  # of nests that are functions
 
@@ -40,7 +42,7 @@ def launch(w, step: Launch) -> None:
     nest = step.nest
     pointers = {b: w.pointer(buffer) for b, buffer in step.operands.items()}
     if step.opened is None:
-        w.loops_here += 1
+        w.loops_here += _is_work(nest)
         NestWriter(w.e, nest, pointers, step.in_place, guard=_guard(w, w.e, nest, False), stops=w.checks.stops).write()
         return
     numbers, ask = step.opened.whole(nest), interrupts.table(w) if step.pause else None
@@ -62,6 +64,11 @@ def launch(w, step: Launch) -> None:
     bounds.stop_if_violated(w)
 
 
+def _is_work(nest: Nest) -> bool:
+    """Whether a nest that is written in place is worth being optimised."""
+    return nest.trips > 1 or len(nest.stmts) > FEW_STATEMENTS or any(s.op in COSTLY for s in nest.stmts)
+
+
 def _guard(w, e: Emitter, nest: Nest, own_function: bool, sizes=None) -> bounds.Guard | None:
     """What writes the bounds checks of a nest, in checked mode."""
     if w.sites is None:
@@ -78,20 +85,23 @@ def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, paus
     sizes = tuple(w.values[b].nbytes for b in buffers) if w.sites is not None else ()  # checks hang on them
     w.checks.calls += nest.is_checked
     key = (nest.key(buffers, dims), in_place, opened.key(nest), sizes, pause, w.tells)
-    known = w.texts.kernels
-    if key not in known:
-        known[key] = _remembered(w, key, nest, buffers, in_place, opened, pause)
-    return known[key]
+    known, name = w.texts.kernels, symbols.key(key)
+    if name not in known:
+        known[name] = _remembered(w, key, nest, buffers, in_place, opened, pause)
+    return known[name]
 
 
 def _remembered(w, key: tuple, *of_nest) -> Kernel:
     """A nest's function; texts of programs written before are at hand, but not their checks of bounds."""
-    if w.sites is not None or is_recording():
+    if w.sites is not None or not symbols.is_plain(key):
         return _function(w, _text(w, *of_nest))
     if key not in _texts:
+        text = _text(w, *of_nest)
+        if not symbols.is_plain(tuple(text.sizes)):
+            return _function(w, text)
         if len(_texts) >= MOST_TEXTS:
             _texts.clear()
-        _texts[key] = _text(w, *of_nest)
+        _texts[key] = text
     return _function(w, _texts[key])
 
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 NUMBERS = "%numbers"  # where an entry has its program's sizes: extents, places in its memory, chunks
+TABLE = "  ; "  # ends a line that asks where functions are, before their names
 NOT_INLINED = "nounwind noinline {"  # ends the head of a function that stays one, for other programs to call
 
 
@@ -127,6 +128,8 @@ def _from_table(entry: str, first: int) -> str:
     def read(line: re.Match) -> str:
         """The lines before this one that read the addresses, and this one with these."""
         lines, found = [], [next(places) for _ in calls(line[0])]
+        if TABLE in line[0]:
+            return f"{line[0].partition(' = ')[0]} = getelementptr ptr, ptr %table, i64 {found[0]}"
         for i in found:
             at = f"  %k{i}_at = getelementptr ptr, ptr %table, i64 {i}"
             lines += [at, f"  %k{i} = load ptr, ptr %k{i}_at, align 8"]
@@ -153,6 +156,7 @@ class Texts:
         self._externals: list = []
         self._numbers: list[int] = []
         self._tables: list[tuple[int, list[int]]] = []  # and behind them tables, with where it is told where they begin
+        self.tasks: dict = {}  # what tasks of products are made of, by what decides it
         self._literals: dict[str, str] = {}  # constants in memory, for routines that want addresses
 
     def constant(self, array: np.ndarray) -> tuple[int, bool]:

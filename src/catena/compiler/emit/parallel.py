@@ -111,6 +111,8 @@ def _run(w, chunk: str, table: str, chunks: int | str, ask: str | None) -> None:
     e, count = w.e, w.number(chunks) if isinstance(chunks, int) and chunks != 1 else chunks
     if w.pool is not None and chunks != 1:
         e.do(f"call void {w.external(w.pool)}(ptr @{chunk}, ptr {table}, i64 {count}, ptr {ask or 'null'})")
+    elif isinstance(chunks, int) and chunks == 1:
+        e.do(f"call void @{chunk}(ptr {table}, i64 0)")
     else:
         w.loops_here += chunks != 1
         k, opened = e.begin_loop(0, count)

@@ -34,7 +34,7 @@ from catena.compiler.emit import (
 from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.marks import Marks
-from catena.compiler.emit.module import NUMBERS, Module, Texts
+from catena.compiler.emit.module import NUMBERS, TABLE, Module, Texts, digest
 from catena.compiler.graph.graph import Value
 from catena.compiler.machine import Machine
 from catena.compiler.plan import program as steps
@@ -155,6 +155,12 @@ class ProgramWriter:
     def function(self, body: str) -> str:
         """The name of the function with this text (parameters and body): equal ones are one, in all programs."""
         return self.texts.function(body)
+
+    def functions(self, names: Sequence[str]) -> str:
+        """The address of a table of functions (see `module`)."""
+        each = [f"@{name}" for name in names]
+        listed = self.texts.literal(f"k.{digest(' '.join(each))}", f"[{len(each)} x ptr] [ptr {', ptr '.join(each)}]")
+        return self.e.op(f"getelementptr ptr, ptr {listed}, i64 0{TABLE}{' '.join(each)}")
 
     def stop_if(self, condition: str, status: int) -> None:
         """Ends the program with a status when the condition holds."""

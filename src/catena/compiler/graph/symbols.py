@@ -21,6 +21,7 @@ from typing import Any, cast
 
 import numpy as np
 
+BLOCK = 64  # lines
 MOST = 60_000  # lines of a record: who does more with sizes plans anew
 SMALL = 17  # numbers below are everywhere: see `Record._apart`
 
@@ -49,6 +50,7 @@ def recording(others: Iterable[int] = ()) -> Iterator[Record]:
 def close() -> None:
     """Ends this thread's record: from now on its numbers are plain ones."""
     if _state.record is not None:
+        _state.record.known.clear()
         _state.record.closed, _state.record = True, None
 
 
@@ -62,9 +64,35 @@ def remembered(maxsize: int) -> Callable:
 
     def decorated(function: Callable) -> Callable:
         kept = functools.lru_cache(maxsize)(function)
-        return functools.wraps(function)(lambda *args: function(*args) if is_recording() else kept(*args))
+        return functools.wraps(function)(lambda *args: kept(*args) if is_plain(args) else function(*args))
 
     return decorated
+
+
+def is_plain(x) -> bool:
+    """Whether data holds no numbers that record, as far as one can see."""
+    return _state.record is None or _is_plain(x)
+
+
+PLAIN = frozenset([int, bool, str, type(None)])
+
+
+def _is_plain(x) -> bool:
+    kind = type(x)
+    return kind in PLAIN or issubclass(kind, float) or issubclass(kind, (tuple, frozenset)) and all(map(_is_plain, x))
+
+
+def key(x):
+    """What stands for plain data in a dictionary of one program's: numbers that record are told by their names, so
+    that nothing is decided by looking for them.
+    """
+    return x if _state.record is None else _named(x)
+
+
+def _named(x):
+    if type(x) is Symbol:
+        return x.value if x.record.closed else (Symbol, x.name)
+    return tuple(map(_named, x)) if isinstance(x, tuple) else x
 
 
 class Record:
@@ -77,9 +105,9 @@ class Record:
         self.hashed: dict[str, Any] = {}  # what was a key, or a part of one, with its value
         self.objects: dict[str, Any] = {}  # that functions are given
         self.closed = False
+        self.known: dict[tuple, Any] = {}  # what came out of operations, by these, and by names and plain numbers
         self._names: dict[str, str] = {}
         self._asked: set[str] = set()
-        self._numbers: dict[str, Symbol] = {}
 
     def argument(self, value) -> Symbol | Scalar:
         """A number that the program begins with; a constant of it, where that is an array."""
@@ -143,19 +171,12 @@ class Record:
         for name, text, read in reversed([*self.lines, *self._apart()]):
             if not name or name in needed:
                 needed.update(read)
-                body.append(f"    {name} = {text}" if name else f"    if not ({text}): return None")
-        told = ", ".join(x.name if self._is_own(x) else repr(int(x)) for x in made)
-        source = [f"def function({', '.join(self.arguments)}):", *reversed(body), f"    return [{told}]"]
-        names: dict[str, Any] = {
-            "np": np,
-            "math": math,
-            "inf": math.inf,
-            "nan": math.nan,
-            **_FUNCTIONS,
-            **self.objects,
-        }
-        exec("\n".join(source), names)
-        return names["function"]
+                body.append(f"{name} = {text}" if name else f"if not ({text}): raise Otherwise")
+        told = [x.name if self._is_own(x) else int(x) for x in made]
+        body.reverse()
+        blocks = ["\n".join(body[i : i + BLOCK]) for i in range(0, len(body), BLOCK)]
+        names = {"np": np, "math": math, "inf": math.inf, "nan": math.nan, "Otherwise": Otherwise}
+        return _Function(self.arguments, blocks, told, {**names, **_FUNCTIONS, **self.objects})
 
     def _apart(self) -> Iterable[tuple[str, str, tuple[str, ...]]]:
         """That keys which differed differ again, and from other numbers: dictionaries do not say that they compared."""
@@ -174,6 +195,28 @@ class Record:
             yield "", f"min({', '.join(large)}, {SMALL}) == {SMALL}", large
 
 
+class Otherwise(Exception):
+    """Something that was written down is not so for other numbers."""
+
+
+class _Function:
+    """What a record wrote down, for other numbers; a block of lines is compiled when numbers come so far."""
+
+    def __init__(self, arguments: list[str], blocks: list, told: list, names: dict):
+        self.arguments, self.blocks, self.told, self.names = arguments, blocks, told, names
+
+    def __call__(self, *given) -> list[int] | None:
+        names = {**self.names, **dict(zip(self.arguments, given, strict=True))}
+        try:
+            for i, block in enumerate(self.blocks):
+                if type(block) is str:
+                    block = self.blocks[i] = compile(block, "<record>", "exec")
+                exec(block, names)
+        except Otherwise:
+            return None
+        return [names[x] if type(x) is str else x for x in self.told]
+
+
 def _own(number: Symbol, other):
     """The other operand, if it is of the same record, which is open; one of a closed record is a plain number."""
     if type(other) is not Symbol or other.record is number.record:
@@ -181,6 +224,27 @@ def _own(number: Symbol, other):
     if other.record.closed:
         return other.value
     raise Unrecorded("numbers of two records")
+
+
+def _once(asked: Callable, made: Callable) -> Callable:
+    """An operation of a number that records, which is done once with the same operands."""
+
+    def operation(self, other):
+        record, kind = self.record, type(other)
+        if record.closed:  # a plain number, by which the other operand, if it records, is asked
+            return asked(self.value, other)
+        if kind is int:
+            told = made, self.name, other
+        elif kind is Symbol and other.record is record:
+            told = made, self.name, other.name
+        else:
+            return made(self, other)
+        found = record.known.get(told)
+        if found is None:
+            found = record.known[told] = made(self, other)
+        return found
+
+    return operation
 
 
 def _text(x) -> str:
@@ -197,8 +261,6 @@ def _text(x) -> str:
 
 def _operation(pattern: str, function: Callable, swapped: bool = False) -> Callable:
     def operation(self, other):
-        if self.record.closed:  # a plain number, by which the other operand, if it records, is asked
-            return function(other, self.value) if swapped else function(self.value, other)
         other = _own(self, other)
         if type(other) is Symbol:
             value, text = other.value, other.name
@@ -209,13 +271,11 @@ def _operation(pattern: str, function: Callable, swapped: bool = False) -> Calla
         read = (self.name, text) if type(other) is Symbol else (self.name,)
         return self.record.number(made, pattern.format(*texts), read)
 
-    return operation
+    return _once((lambda a, b: function(b, a)) if swapped else function, operation)
 
 
 def _comparison(sign: str, function: Callable) -> Callable:
     def comparison(self, other):
-        if self.record.closed:
-            return function(self.value, other)
         other = _own(self, other)
         if type(other) is Symbol:
             if self.name == other.name:
@@ -227,7 +287,7 @@ def _comparison(sign: str, function: Callable) -> Callable:
             text, read, value = f"{self.name} {sign} {_text(other)}", (self.name,), other
         return self.record.condition(text, bool(function(self.value, value)), read)
 
-    return comparison
+    return _once(function, comparison)
 
 
 def _of_one(pattern: str, function: Callable) -> Callable:

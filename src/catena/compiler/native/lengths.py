@@ -24,10 +24,10 @@ from catena.runtime.native import loaded, resolved
 
 MOST_FAMILIES = 512
 MOST_PLANS = 32  # of a family
-FIRST_TRIES = 6  # before one is of use,
-FEW_NUMBERS = 4000  # but of a program of so many numbers two
+FIRST_TRIES = 12  # before one is of use,
+FEW_NUMBERS = 12000  # but of a program of so many numbers two
 SMALL = 1000  # numbers of a program that is planned so at its second length: of larger ones that may be the last batch
-PATIENCE = 2  # programs of a larger one, besides the first, that are planned without
+PATIENCE = 1  # programs of a larger one, besides the first, that are planned without
 
 
 # ---- what jaxprs have in common ------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class Family:
     waited: int = 0  # programs that were not asked for that, as too few had come
 
     def is_worth_it(self) -> bool:
-        """Whether to plan once more so, which takes half as long again, of large programs as long again."""
+        """Whether to plan once more so, which takes a third longer."""
         if len(self.first) > SMALL and self.waited < PATIENCE:
             self.waited += 1
             return False

@@ -18,6 +18,7 @@ from catena.compiler.plan.program import Launch, Rows, nest_flops
 
 INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
 MOST_BLOCKS = 4  # of them, outside of loops
+MANY_STEPS = 12  # of a program, from which on its entry only calls
 FUNCTION = 16  # statements that a function of mathematics is
 FEWEST_ROWS = 256  # of a concatenation, whose parts are written in turn: threads share them
 LEAST_LINES = 5  # of a row, from which on the lines at its ends, which are written through the caches, are few enough
@@ -39,7 +40,7 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
         (ahead.next_staged if nest.staged else ahead.next_lines)(p.machine.memory, frame.fused.region.values, nest)
     operands = p.operands(frame, nest)
     blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
-    if _in_place(nest, blocks, p.depth):
+    if _in_place(nest, blocks, p.depth, len(frame.fused.steps)):
         frame.steps.append(Launch(nest, operands, in_place))
         return
     chunk = sharing.chunk(p.machine.sharing, nest, in_place, p.depth > 0)
@@ -60,14 +61,18 @@ def _few(p: Planner, frame: Frame, nest: Nest) -> int:
     return elements.SCALARS if apart else loops.FEW
 
 
-def _in_place(nest: Nest, blocks: int, depth: int) -> bool:
+def _in_place(nest: Nest, blocks: int, depth: int, steps: int) -> bool:
     """Whether a nest is written where it runs. Outside of loops, what is written so takes longer to compile than to
     run, and for each length anew: there it is for a few vectors, and functions of mathematics count for what they are.
+    Of many steps some are likely equal, or are at another length, and an entry that does nothing but call them takes
+    LLVM a ninth of the time.
     """
-    if depth or blocks <= 1:
+    if depth:
         return blocks <= 1 or blocks * len(nest.stmts) <= INLINE_IN_LOOP
     text = len(nest.stmts) + FUNCTION * sum(s.op in COSTLY for s in nest.stmts)
-    return blocks <= MOST_BLOCKS and blocks * text <= INLINE
+    if steps >= MANY_STEPS:
+        return not nest.order and text <= FUNCTION
+    return blocks <= 1 or blocks <= MOST_BLOCKS and blocks * text <= INLINE
 
 
 def _streams(machine: Machine, nest: Nest, part_of: int = 0) -> bool:

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from catena.compiler.graph import symbols
 from catena.compiler.graph.graph import Value
 from catena.compiler.kernels import loops
 from catena.compiler.machine import Machine
@@ -112,6 +113,14 @@ class Planner:
         self._slot_bytes = 0
         self._live: set[Buffer] = set()  # pieces of the arena
         self._constants: dict[int, Buffer] = {}
+        self._known: dict = {}
+
+    def known(self, function: Callable, x, *others):
+        """What a function makes of plain data, for this machine: it is asked once in a program for the same."""
+        name = function, symbols.key((x, *others))
+        if name not in self._known:
+            self._known[name] = function(x, self.machine, *others)
+        return self._known[name]
 
     # ---- regions -------------------------------------------------------------------------------------------
 

@@ -221,14 +221,14 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left
     if context.check_bounds:
         _check_bounds(form, a, b, v, columns)
     side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)
-    plan = contraction.plan(form, p.machine, side_by_side, _times(frame, layout[0]), left is not None)
+    plan = p.known(contraction.plan, form, side_by_side, _times(frame, layout[0]), left is not None)
     lines = _in_tiles(p, frame, *left, plan) if plan.in_tiles else p.address(frame, a)
     panels, rest = _panels(p, frame, *layout, plan) if plan.packed else (p.address(frame, b), None)
     count(p, form.products, (a, b, v))
     in_tasks = contraction.has_rows_in_order(plan) and contraction.has_rows_enough(plan, p.machine, p.depth > 0)
     after, in_place = epilogue(p, frame, step, in_tasks)
     of_after = {} if after is None else p.operands(frame, after)
-    tasks = contraction.tasks(plan, p.machine, p.depth > 0, after is not None)
+    tasks = p.known(contraction.tasks, plan, p.depth > 0, after is not None)
     c = p.address(frame, v)
     frame.steps.append(Contract(plan, tasks, lines, panels, rest, c, after, in_place, of_after))
     if plan.packed:
