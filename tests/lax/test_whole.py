@@ -100,7 +100,6 @@ SUMMING = {
     "einsum": lambda: jnp.einsum("ij,jk,k->i", jnp.asarray(S), jnp.asarray(S), jnp.asarray(S)[0]),
     "norm": lambda: jnp.linalg.norm(jnp.asarray(M), ord=3, axis=1),
     "norm, of an order that is a float": lambda: jnp.linalg.norm(jnp.asarray(M), ord=2.5, axis=1),
-    "rfft2": lambda: jnp.fft.rfft2(jnp.asarray(M)),
     "segment_sum": lambda: jax.ops.segment_sum(jnp.asarray(X), jnp.asarray(X * 4, "int32")),
     "convolve": lambda: jsp.signal.convolve(jnp.asarray(X), jnp.asarray(X), mode="same"),
     "dct": lambda: jsp.fft.dct(jnp.asarray(X)),

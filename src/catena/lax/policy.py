@@ -147,7 +147,7 @@ WHOLE = {
     **dict.fromkeys("any_extremum any_logical any_count any_nan_extremum ptp any_quantile".split(), _exact_whole),
     **dict.fromkeys("lexsort any_order by_sorting rankdata any_where packbits unpackbits".split(), _exact_whole),
     **dict.fromkeys("one_hot unwrap block_diag toeplitz lu_pivots_to_permutation".split(), _exact_whole),
-    **dict.fromkeys("einsum irfft hfft ihfft fft2 ifft2 rfft2 irfft2 any_norm cond histogram".split(), _whole),
+    **dict.fromkeys("einsum any_norm cond histogram".split(), _whole),
     **dict.fromkeys("segment_sum segment_prod".split(), _whole),
     **dict.fromkeys("segment_max segment_min glu ediff1d any_diff any_gradient descending".split(), _exact_whole),
     **dict.fromkeys("searchsorted digitize isin repeat kron tril triu update any_take".split(), _exact_whole),

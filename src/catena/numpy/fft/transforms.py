@@ -11,7 +11,6 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
-from catena.lax.whole import whole
 from catena.numpy.boundary import (
     as_array_argument,
     canonical_axis,
@@ -225,7 +224,6 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _one("rfft", lax.FftType.RFFT, a, n, axis, norm)
 
 
-@whole
 @_along_axis
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of ``rfft``.
@@ -243,7 +241,6 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     return _one("irfft", lax.FftType.IRFFT, a, n, axis, norm)
 
 
-@whole
 @_along_axis
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform of a Hermitian signal, given by its first half: a real spectrum.
@@ -263,7 +260,6 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _one("hfft", lax.FftType.IRFFT, a, n, axis, _reversed_norm(norm))
 
 
-@whole
 @_along_axis
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of ``hfft``.
@@ -352,7 +348,6 @@ def irfftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = None, norm
     return _transform("irfftn", lax.FftType.IRFFT, a, s, axes, norm)
 
 
-@whole
 @_along_axes
 def fft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
@@ -370,7 +365,6 @@ def fft2(
     return _two("fft2", lax.FftType.FFT, a, s, axes, norm)
 
 
-@whole
 @_along_axes
 def ifft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
@@ -388,7 +382,6 @@ def ifft2(
     return _two("ifft2", lax.FftType.IFFT, a, s, axes, norm)
 
 
-@whole
 @_along_axes
 def rfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
@@ -406,7 +399,6 @@ def rfft2(
     return _two("rfft2", lax.FftType.RFFT, a, s, axes, norm)
 
 
-@whole
 @_along_axes
 def irfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
