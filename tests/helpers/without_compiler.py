@@ -58,6 +58,8 @@ ROWS = [
     (TEXTS, "compiler/test_narrow_rows.py", "test_no_byte_is_gathered"),
     (TEXTS, "compiler/test_shared_places.py", "test_small_elements_are_read_before_they_are_folded"),
     (TEXTS, "compiler/test_short_rows.py", "test_lanes_are_full_where_few_channels_are_folded"),
+    (TEXTS, "compiler/test_chosen_lanes.py", "test_arrays_that_are_made_of_no_argument_stand_between_no_kernels",
+     "test_lanes_are_chosen_and_no_bits_are_shuffled"),
     (TEXTS, "compiler/test_elements.py", "test_what_is_taken_apart_has_no_lanes", "test_whole_vectors_have_lanes",
      "test_slots_are_copied_as_they_are_read", "test_copies_of_slots_tell_their_sizes"),
     (GRAPHS, "compiler/test_random_programs.py"),

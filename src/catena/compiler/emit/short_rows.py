@@ -105,20 +105,40 @@ class ShortRows:
         """A part at computed places of its rows, from the vectors that hold all that lies between."""
         size = self.nest.together.chooses
         along, place = self.body.layout.coefficient(i, self.nest.vector), s.attr[2][2][0][0]
+        lane = short_rows.chosen_lane(t, self.width, size)
         between = short_rows.within(self.nest, s, self.nest.vector, self.d, self.width, size)
-        assert between is not None  # else the rows would not be taken together so
+        assert between is not None and lane is not None  # else the rows would not be taken together so
         low, high = between
         base, const = self.copies[part].pointers[i]
         at = short_rows.places(along, 0, self.n, part, self.width)
         first, last, read = min(at) + low, max(at) + high, []
         for start in range(first, last + 1, self.width):
-            raw = self._read(s, t, base, const + start, min(self.width, last + 1 - start))
-            read.append(self.e.widen(raw, t, self.width))
+            read.append(self._lanes(self._read(s, t, base, const + start, min(self.width, last + 1 - start)), t, lane))
         self.part = part
         short, type_ = self._unconverted(place)
         row = ", ".join(f"{type_} {x - first}" for x in at)
         x = self.e.op(f"add <{self.width} x {type_}> {self.use(short, self.copies[part])}, <{row}>")
-        return choose(self.e, read, t.register, (type_, x, 0), self.width, size)
+        found = choose(self.e, read, lane, (type_, x, 0), self.width, size)
+        if lane == t.memory:
+            return self.e.widen(found, t, self.width)
+        raw = self.e.op(f"trunc {vector(lane, self.width)} {found} to {vector(self._integer(t), self.width)}")
+        return self.e.widen(self._cast(raw, self._integer(t), t.memory), t, self.width)
+
+    def _lanes(self, raw: str, t: Type, lane: str) -> str:
+        """Elements in whole lanes, by their bits."""
+        if lane == t.memory:
+            return raw
+        raw = self._cast(raw, t.memory, self._integer(t))
+        return self.e.op(f"zext {vector(self._integer(t), self.width)} {raw} to {vector(lane, self.width)}")
+
+    @staticmethod
+    def _integer(t: Type) -> str:
+        """The integer that an element is in memory."""
+        return f"i{8 * t.bytes}"
+
+    def _cast(self, x: str, source: str, target: str) -> str:
+        same = source == target
+        return x if same else self.e.op(f"bitcast {vector(source, self.width)} {x} to {vector(target, self.width)}")
 
     def _unconverted(self, place: int) -> tuple[int, str]:
         """The statement that tells a place, and its type."""
@@ -178,9 +198,23 @@ class ShortRows:
 
     # ---- shuffles ------------------------------------------------------------------------------------------
 
+    def _whole(self, x: str) -> str:
+        """Booleans as integers: bits of a mask are not shuffled."""
+        return self.e.op(f"sext {vector('i1', self.width)} {x} to {vector(self._lane, self.width)}")
+
+    def _bits(self, x: str) -> str:
+        return self.e.op(f"icmp ne {vector(self._lane, self.width)} {x}, zeroinitializer")
+
+    @property
+    def _lane(self) -> str:
+        """The integer that fills a lane."""
+        return f"i{8 * max(self.nest.together.chooses, 16) // self.width}"
+
     def _shuffled(self, vectors: list[str], order: list[int], element: str) -> str:
         """The lanes of vectors in an order, in which all lanes are numbered from the first vector on."""
         v, w = vector(element, self.width), self.width
+        if element == "i1":
+            return self._bits(self._shuffled([self._whole(x) for x in vectors], order, self._lane))
         out = vectors[0]
         if len(vectors) == 1 and order == list(range(w)):
             return out
@@ -199,6 +233,8 @@ class ShortRows:
     def _columns(self, parts: list[str], element: str) -> list[str]:
         """The parts as columns: by each prime factor of their number, what is as far apart is brought together."""
         n = len(parts)
+        if element == "i1":
+            return [self._bits(x) for x in self._columns([self._whole(x) for x in parts], self._lane)]
         if n == 1:
             return parts
         p = _factor(n)

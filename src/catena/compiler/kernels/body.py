@@ -117,6 +117,8 @@ class Body:
         low, high = bounds
         if low < 0:
             mask = self.stmt("ge", "bool", (s, self.const(0, name)))
+        else:
+            self.ranges.setdefault(s, bounds)
         if high >= extent:
             mask = self.both(mask, self.stmt("lt", "bool", (s, self.const(extent, name))))
         return mask

@@ -28,6 +28,10 @@ def limits(nest, t: int, mask: int) -> tuple[tuple[int, int] | None, bool]:
         else:
             alone = False
     known = nest.ranges.get(t)
+    if low is None and own in nest.ranges:
+        low = nest.ranges[own][0]
+    if high is None and own in nest.ranges:
+        high = nest.ranges[own][1]
     return known if known is not None else None if low is None or high is None else (low, high), alone
 
 

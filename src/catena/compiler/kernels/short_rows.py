@@ -11,6 +11,7 @@ from __future__ import annotations
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import COSTLY
+from catena.compiler.graph.types import TYPES, Type
 from catena.compiler.kernels.places import limits
 
 MOST = 16  # elements of a row
@@ -68,14 +69,24 @@ def within(nest, s, v: int, d: int, width: int, chooses: int) -> tuple[int, int]
     """
     _, dims, terms = s.attr[2]
     along, inside = (dict(dims).get(x, 0) for x in (v, d))
-    if len(terms) != 1 or terms[0][1] != 1 or inside or along < 1 or s.type not in ("float32", "int32", "uint32"):
+    if len(terms) != 1 or terms[0][1] != 1 or inside or along < 1 or not chooses:
         return None
     bounds, alone = limits(nest, terms[0][0], s.args[0] if s.args else -1)
-    if bounds is None or not alone or chooses != 4 * width:
+    if bounds is None or not alone or chosen_lane(TYPES[s.attr[1]], width, chooses) is None:
         return None
     n = nest.extents[d]
     rows = max(((part + 1) * width - 1) // n - part * width // n for part in range(n))
     return bounds if rows * along + bounds[1] - bounds[0] < 2 * width else None
+
+
+def chosen_lane(t: Type, width: int, chooses: int) -> str | None:
+    """The type of the lanes of whole vectors in which elements are chosen; None where they do not fit. Those that are
+    smaller than a lane are widened before.
+    """
+    bits, size = 8 * chooses // width, 8 * t.bytes
+    if size == bits:
+        return t.memory if bits == 32 or (bits, chooses) == (64, 64) else None
+    return f"i{bits}" if size < bits and bits in (32, 64) and chooses == 64 else None
 
 
 def way(a: Affine, v: int, d: int, n: int, width: int) -> str | None:

@@ -15,10 +15,11 @@ whose readers all sit in its own kernel needs no memory after all.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from catena.compiler.graph.constants import scalar
 from catena.compiler.graph.forms import COSTLY, FORMS, PARTS
 from catena.compiler.graph.graph import Region, Value
 from catena.compiler.kernels import short_rows
@@ -35,6 +36,7 @@ SHORT_ROWS = 256  # from so many on they are taken many at once: see `kernels.sh
 LONG_ROW = 128  # elements: what is computed once for each row of so many is nothing beside these
 MOSTLY_PADDING = 4  # times as many elements as are in it: of those that lanes gather for a pad, most are thrown away
 FEWER = 4  # times as many elements as a gather reads: they are not computed for it
+COUNTED = 1 << 12  # elements of what is made of counting alone, and made first
 BORDER = 4  # a border is at most one part of so many of what a pad makes
 MAX_PARTS = 3  # of a concatenation that is read where its parts lie, and its readers
 MAX_ROW_PARTS, PART_ROW = 4, 64  # of one along rows of so many elements at least, which other parts lie between
@@ -146,7 +148,7 @@ class _Fuser:
     def run(self) -> list[Step]:
         for v in self.live:
             self._decide(v)
-        for v in _scalars_first(self.live):
+        for v in _scalars_first(self.live, self.stored):
             if v.number in self.stored:
                 self._place(v)
         self._drop()
@@ -417,16 +419,22 @@ class _Fuser:
                     del self.stored[n]
 
 
-def _scalars_first(live: list[Value]) -> list[Value]:
-    """The values in an order in which scalars that are made of inputs alone come first, so that they do not stand
-    between kernels that one loop could compute.
+def _scalars_first(live: list[Value], stored: Collection[int]) -> list[Value]:
+    """The values in an order in which scalars that are made of inputs alone come first, and small arrays that are made
+    of counting alone, so that they do not stand between kernels that one loop could compute.
     """
     if any(map(_is_checked, live)):
         return live  # the first that fails is told
     early: set[int] = set()
+    counted: set[int] = set()
     for v in live:
+        if v.form == "iota" or any(a.number in counted for a in v.args):
+            number = (a.form == "constant" or a.number not in stored and scalar(a) is not None for a in v.args)
+            known = all(n or a.number in counted for n, a in zip(number, v.args))
+            if known and FORMS[v.form].inline and v.size <= COUNTED:
+                counted.add(v.number)
         made = FORMS[v.form].inline and v.size == 1 and all(a.number in early for a in v.args)
-        if made or v.form in ("input", "constant"):
+        if made or v.form in ("input", "constant") or v.number in counted:
             early.add(v.number)
     return sorted(live, key=lambda v: v.number not in early)
 

@@ -1,0 +1,74 @@
+"""Rows shorter than a vector: elements of any size at computed places, folds of booleans, arrays made of nothing."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.machine import X86_64_V4
+from catena.compiler.native.compile import text_of
+from catena.core.config import override
+
+ROWS = 150
+DTYPES = {"bool": bool, "uint8": np.uint8, "int16": np.int16, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16,
+          "float32": np.float32, "float64": np.float64, "int64": np.int64}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", [2, 3, 7, 12, 16])
+def test_elements_at_places_of_each_row(dtype, width):
+    rng = np.random.default_rng(width)
+    x = rng.integers(0, 2 if dtype == "bool" else 100, (ROWS, width)).astype(DTYPES[dtype])
+    places = rng.integers(-width, width, x.shape, np.int32)
+    with override("jax_enable_x64", True):
+        got = jax.jit(lambda x, i: jnp.take_along_axis(x, i, 1))(x, places)
+        np.testing.assert_array_equal(got, np.take_along_axis(x, places, 1))
+        beyond = jax.jit(lambda x, i: jnp.take_along_axis(x, i, 1, mode="fill", fill_value=1))(x, places + 1)
+        kept = np.where(places + 1 < width, np.take_along_axis(x, (places + 1) % width, 1), x.dtype.type(1))
+        np.testing.assert_array_equal(beyond, kept)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", [3, 7, 16])
+def test_places_that_are_the_same_in_each_row(dtype, width):
+    x = np.random.default_rng(width).integers(0, 2 if dtype == "bool" else 100, (ROWS, width)).astype(DTYPES[dtype])
+    turned = lambda x, by: jnp.take_along_axis(x, (jnp.arange(width) + by) % width + jnp.zeros_like(x, "int32"), 1)
+    with override("jax_enable_x64", dtype in ("float64", "int64")):
+        for by in (0, 2, width + 1):
+            np.testing.assert_array_equal(jax.jit(turned)(x, np.int32(by)), np.roll(x, -by, 1))
+
+
+@pytest.mark.parametrize("width", [2, 3, 5, 8, 13])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool"])
+def test_folds_of_truths(dtype, width):
+    rng = np.random.default_rng(width)
+    x, most = rng.integers(0, 2, (ROWS, width)).astype(DTYPES.get(dtype, np.int8)), rng.integers(0, 3, ROWS)
+    with override("jax_enable_x64", dtype == "float64"):
+        folds = jax.jit(lambda x: (jnp.all(x > 0, 1), jnp.any(x > 0, 1), jnp.sum(x > 0, 1), jnp.any(x != x[:, :1], 1)))
+        expected = np.all(x > 0, 1), np.any(x > 0, 1), np.sum(x > 0, 1), np.any(x != x[:, :1], 1)
+        for got, each in zip(folds(x), expected, strict=True):
+            np.testing.assert_array_equal(got, each)
+        chosen = jax.jit(lambda x, m: jnp.where((m > 1)[:, None], x, 1))(x, most)  # a truth that a row has one of
+        np.testing.assert_array_equal(chosen, np.where((most > 1)[:, None], x, 1))
+
+
+def test_lanes_are_chosen_and_no_bits_are_shuffled():
+    x, places = jnp.ones((ROWS, 7), bool), jnp.ones((ROWS, 7), "int32")
+    taken = jax.make_jaxpr(lambda x, i: jnp.take_along_axis(x, i, 1))(x, places)
+    assert "vpermi2var" in (text := text_of(taken, machine=X86_64_V4)) or "permvar" in text
+    folded = text_of(jax.make_jaxpr(lambda x: jnp.all(x > 0, 1))(jnp.ones((ROWS, 7))), machine=X86_64_V4)
+    assert not [line for line in folded.splitlines() if "shufflevector" in line and "x i1>" in line]
+
+
+def test_arrays_that_are_made_of_no_argument_stand_between_no_kernels():
+    def attacked(q):
+        rows = jnp.arange(8)
+        gaps = jnp.abs(q[:, :, None] - q[:, None, :])
+        return jnp.sum((gaps == 0) | (gaps == jnp.abs(rows[:, None] - rows)), (1, 2))
+
+    q = np.random.default_rng(0).integers(0, 8, (ROWS, 8)).astype(np.int32)
+    text = jax.jit(attacked).lower(q).compile().as_text("program")
+    assert sum(line.split(":")[0].count(" x ") == 2 for line in text.splitlines() if "launch" in line) == 1
+    gaps, rows = abs(q[:, :, None] - q[:, None]), np.arange(8)
+    np.testing.assert_array_equal(attacked(q), np.sum((gaps == 0) | (gaps == abs(rows[:, None] - rows)), (1, 2)))
