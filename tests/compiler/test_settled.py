@@ -108,6 +108,11 @@ def test_large_results_and_loops_stay():
     assert "while" in steps(lambda x: lax.while_loop(lambda k: k < 1e6, lambda k: k + 1, 0.0) + x, 1.0)
 
 
+def test_what_takes_long_is_a_call():
+    n = 1 << 29
+    assert sizes(lambda x: lax.top_k(jnp.sin(lax.iota(np.float32, n)), 5)[0] + x, 1.0) == []
+
+
 def test_what_is_tested_is_computed_in_each_call():
     with jax.debug_nans(True):
         with pytest.raises(FloatingPointError):

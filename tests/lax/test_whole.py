@@ -278,3 +278,43 @@ def test_warnings_are_given_each_time():
 def test_positions_of_any_width(dtype):
     places = np.array([0, 2, 7, 7], dtype)
     np.testing.assert_array_equal(jnp.take(jnp.asarray(X), jnp.asarray(places)), X[places.astype(int)])
+
+
+SUMS = {
+    "softmax": lambda x: jax.nn.softmax(x, 1),
+    "logsumexp": lambda x: jsp.special.logsumexp(x, axis=0),
+    "var": lambda x: jnp.var(x, 0, ddof=1),
+    "mean": lambda x: jnp.mean(x, where=x > 0),
+    "cov": jnp.cov,
+    "matmul": lambda x: jnp.matmul(x, x.T),
+    "average": lambda x: jnp.average(x, 1, weights=x[0]),
+    "qr": jnp.linalg.qr,
+    "solve": lambda x: jnp.linalg.solve(x[:, :60], x[:, 60:65]),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_numpy_arrays_have_the_bits_of_arrays(name):
+    x = np.random.default_rng(2).standard_normal((60, 71)).astype(np.float32)
+    for dtype in [np.float32] if name in ("qr", "solve") else [np.float32, np.int16, np.float16]:
+        given = (9 * x).astype(dtype)
+        one, other = SUMS[name](jnp.asarray(given)), SUMS[name](given)
+        for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+            assert type(a) is type(b) and a.dtype == b.dtype and np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def test_names_of_dtypes_are_dtypes():
+    x = jnp.asarray(np.random.default_rng(2).standard_normal((300, 7)), np.float32)
+    for one, other in ((np.float16, "float16"), (jnp.bfloat16, "bfloat16"), (np.float32, "float32")):
+        first, second = (jnp.var(x, 0, dtype=dtype) for dtype in (one, other))
+        assert first.dtype == second.dtype and np.asarray(first).tobytes() == np.asarray(second).tobytes()
+    with pytest.raises(TypeError):
+        jnp.var(x, dtype="floating")
+
+
+def test_arrays_that_are_none_here_are_refused():
+    for x in (np.array(["a", "b"]), np.array([None, 1]), np.array(["2020-01-01"], "datetime64[D]")):
+        with pytest.raises(TypeError):
+            jnp.mean(x)
+        with pytest.raises(TypeError):
+            jax.nn.softmax(x)

@@ -2,7 +2,8 @@
 
 Evaluated operation by operation, a function costs a call for each, and a pass over memory; as a program, one of each.
 A call is known by the types of its arrays and the values of all else: what was seen is a look-up and the native entry.
-Traced values, NumPy's arrays, and whatever is refused go the function's own way, which says what is wrong.
+Where bits hang on it, NumPy's arrays are arrays like others. Traced values, and whatever is refused, go the function's
+own way, which says what is wrong.
 """
 
 import functools
@@ -14,7 +15,7 @@ import numpy as np
 
 from catena.core.array import Array, as_array
 from catena.core.context import context
-from catena.core.dtypes import KIND, ScalarType, as_dtype, canonical
+from catena.core.dtypes import ALL, KIND, ScalarType, as_dtype, canonical
 from catena.core.lazy import has_compiler
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.tree import tree_flatten
@@ -30,6 +31,7 @@ _KNOWN = 2048  # calls that are known of one function
 _LONGEST = 16  # items of a tuple or a list that a call is known by
 _STATIC = frozenset((type(None), bool, int, float, slice, type(...)))
 _KNOWN_BOUNDS = frozenset((type(None), int))  # of slices
+_NAMES = {dtype.name: dtype for dtype in ALL}
 _DTYPES = ("float", "int", "uint", "complex", "bool", "bfloat")  # what text that names a dtype begins with
 
 
@@ -57,7 +59,7 @@ def whole(fun: Fun, name: str = "") -> Fun:
             given = _known_by((*args, *kwargs.items()), arrays, row.exact)
             key = (context.global_key, context.local_key, len(args), *given)
             known = calls.get(key)
-        except TypeError:  # what cannot be hashed
+        except (TypeError, ValueError, OverflowError):  # what cannot be hashed, and arrays that are none here
             return fun(*args, **kwargs)
         if type(known) is tuple:
             return run_fast(known, arrays)
@@ -86,6 +88,9 @@ def _known_by(values, arrays: list, static: bool) -> list:
         if kind is Array:
             arrays.append(x)
             key.append(x._aval or (x.aval if type(x._value) is np.ndarray else None))
+        elif kind is np.ndarray and not static:
+            arrays.append(as_array(x))
+            key.append(arrays[-1].aval)
         elif kind is tuple or kind is list:
             if len(x) > _LONGEST:
                 raise TypeError("too long to look at each time")
@@ -117,12 +122,12 @@ def _means_one_thing(x) -> bool:
     kind = type(x)
     if kind is tuple or kind is list:
         return all(map(_means_one_thing, x))
-    if kind is str:
-        return not x.startswith(_DTYPES)
+    if kind is str and (x in _NAMES or not x.startswith(_DTYPES)):
+        return x not in _NAMES or canonical(_NAMES[x]) == _NAMES[x]
     if isinstance(x, np.dtype | ScalarType):
         dtype = as_dtype(x)
         return dtype in KIND and canonical(dtype) == dtype
-    return kind is Array or kind in _STATIC
+    return kind is Array or kind is np.ndarray or kind in _STATIC
 
 
 def _compiled(fun, row, arrays: list, args, kwargs) -> tuple:
@@ -136,7 +141,7 @@ def _compiled(fun, row, arrays: list, args, kwargs) -> tuple:
         return outs
 
     found: dict = {}
-    traced = {Array} if row.exact else {Array, float}
+    traced = {Array} if row.exact else {Array, np.ndarray, float}
     avals = [x.aval for x in arrays]
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -25,6 +25,7 @@ OTHERS = frozenset(
     "dynamic_update_slice output".split()
 )
 FLOOR = 1 << 15  # tenths of nanoseconds, roughly, that are worth a program of their own
+MOST = 1 << 28  # likewise, that compilation may take longer: what takes seconds is a call, which can be interrupted
 MOST_BYTES = 1 << 20  # of a constant, and of all of a program twice as many: others need memory, too
 
 
@@ -48,7 +49,7 @@ def _found(region: Region) -> list[Value]:
             work[v.number] = 0
         elif v.form in WHOLE | OTHERS and v.args and all(a.number in work for a in v.args):
             work[v.number] = total = _work(v) + max(work[a.number] for a in v.args)
-            if total >= FLOOR and _can_stay(v) and (_node(v).form in WHOLE or total >= COSTLY_FROM * v.size):
+            if FLOOR <= total <= MOST and _can_stay(v) and (_node(v).form in WHOLE or total >= COSTLY_FROM * v.size):
                 worth.add(v.number)
     if not worth:
         return []
@@ -88,7 +89,7 @@ def _work(v: Value) -> int:
         return v.size * OPS[v.params.op].cost
     if v.form == "dot":
         lhs, (contracted, *_) = v.args[0], v.params.numbers
-        return v.size * math.prod(lhs.shape[d] for d in contracted)
+        return v.size * math.prod(lhs.shape[d] for d in contracted) // 8
     if v.form == "convolve":
         return v.size * v.args[1].size
     size = sum(a.size for a in v.args) if v.form in WHOLE else 0
