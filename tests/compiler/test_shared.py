@@ -590,3 +590,12 @@ def test_threads_compile_and_free_the_same_kernels_at_once(compiled, young):
     with ThreadPoolExecutor(4) as threads:
         assert sorted(threads.map(rounds, range(4))) == [0, 1, 2, 3]
     assert any(plan.codes for plan in compiled)
+
+
+def test_what_is_empty_is_no_kernel_of_others():
+    """The text of a kernel tells nothing of its outermost extent, unless there is nothing to do."""
+    f = jax.jit(lambda v, i, n: [jnp.zeros(n).at[i].add(v * k) for k in range(1, 15)], static_argnums=2)
+    v, i = np.float32([1, 2, 4, 8]), np.array([0, 2, 2, 9])
+    for n in (0, 4, 0, 3):
+        for k, found in enumerate(f(v, i, n), 1):
+            assert np.array_equal(found, np.float32([k, 0, 6 * k, 0])[:n])

@@ -934,8 +934,8 @@ def test_dumping_the_stages(tmp_path):
         jax.jit(lambda x: jnp.sin(x) * 3.25)(X)
     finally:
         jax.config.update("jax_dump_ir_to", "")
-    stages = {".graph", ".bound", ".replace", ".rotate", ".inset", ".trim", ".turn", ".fuse", ".stitch", ".epilogues"}
-    stages |= {".place", ".nests", ".ll", ".opt.ll", ".s"}
+    stages = {".graph", ".bound", ".replace", ".rotate", ".inset", ".trim", ".turn", ".block", ".fuse", ".stitch"}
+    stages |= {".epilogues", ".place", ".nests", ".ll", ".opt.ll", ".s"}
     assert {"".join(p.suffixes) for p in tmp_path.iterdir()} == stages
 
 

@@ -183,7 +183,7 @@ def test_errors():
 LONG = {
     "sort": lambda: jnp.sort(jnp.arange(2**22, dtype="int16")),
     "argsort": lambda: jnp.argsort(jnp.arange(2**22, dtype="int8")),
-    "integer product": lambda: jnp.ones((300, 300), "int32") @ jnp.ones((300, 301), "int32"),
+    "integer product": lambda: lax.dot(jnp.ones((300, 300), "int32"), jnp.ones((300, 301), "int32")),
 }
 
 

@@ -200,7 +200,7 @@ def sigmoid(x: ArrayLike) -> Array:
 
     >>> import catena as jax, catena.numpy as jnp
     >>> jax.nn.sigmoid(jnp.array([-1.0, 0.0, 1.0]))
-    Array([0.26894, 0.5    , 0.73106 ], dtype=float32)
+    Array([0.26894, 0.5    , 0.73106], dtype=float32)
     """
     return _sigmoid(x)
 
@@ -231,7 +231,7 @@ def silu(x: ArrayLike) -> Array:
 
     >>> import catena as jax, catena.numpy as jnp
     >>> jax.nn.silu(jnp.array([-1.0, 0.0, 1.0]))
-    Array([-0.26894,  0.     ,  0.73106 ], dtype=float32)
+    Array([-0.26894,  0.     ,  0.73106], dtype=float32)
     """
     return _silu(x)
 

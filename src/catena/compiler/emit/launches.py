@@ -84,7 +84,8 @@ def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, paus
     dims = (*nest.rows, opened.outer, opened.folded)
     sizes = tuple(w.values[b].nbytes for b in buffers) if w.sites is not None else ()  # checks hang on them
     w.checks.calls += nest.is_checked
-    key = (nest.key(buffers, dims), in_place, opened.key(nest), sizes, pause, w.tells)
+    is_empty = 0 in nest.extents  # it tells nothing of open extents, but where one is 0 there is no text
+    key = (nest.key(buffers, dims), in_place, opened.key(nest), sizes, pause, w.tells, is_empty)
     known, name = w.texts.kernels, symbols.key(key)
     if name not in known:
         known[name] = _remembered(w, key, nest, buffers, in_place, opened, pause)

@@ -99,6 +99,22 @@ def _or_nan(b, x, info, trailing: int):
     return b.map("select", mask, x, b.full(x.shape, np.asarray(np.nan, x.dtype)))
 
 
+def _finite(b, a) -> tuple:
+    """The matrices with zeros in the place of those that are not finite, which some libraries do not end with; and
+    which of them are.
+    """
+    parts = [b.map(part, a) for part in ("real", "imag")] if _is_complex(a) else [a]
+    finite = [b.reduce("and", b.map("is_finite", x), (a.ndim - 2, a.ndim - 1)) for x in parts]
+    good = b.map("and", *finite) if len(finite) > 1 else finite[0]
+    mask = b.broadcast_in_dim(good, a.shape, tuple(range(a.ndim - 2)))
+    return b.map("select", mask, a, b.full(a.shape, np.zeros((), a.dtype))), good
+
+
+def _failed(b, info, good):
+    """`info`, and 1 where a matrix was not `good`."""
+    return b.map("select", good, info, b.full(info.shape, np.ones((), info.dtype)))
+
+
 def _is_complex(x) -> bool:
     return KIND[x.dtype] == "c"
 
@@ -182,11 +198,13 @@ def _identity(b, shape, dtype):
 def _eig(b, a, *, outs, left=True, right=True, **_):
     if not a.size:
         return [b.full(shape, np.zeros((), dtype)) for shape, dtype in outs]
+    a, good = _finite(b, a)
     scale = _scale(b, a)
     factor = b.broadcast_in_dim(scale, a.shape, tuple(range(a.ndim - 2)))
     scaled = _scaled(b, "mul", a, factor)
     routine = lapack_calls.geev(_dtype(a), a.shape[-1], bool(left), bool(right))
     _, *values, vl, vr, info = call(b, routine, [_flip(b, scaled)], a.shape[:-2])
+    info = _failed(b, info, good)
     sides = [_flip(b, v) if _is_complex(a) else _paired(b, v, values[1]) for v in (vl, vr)]
     w = values[0] if _is_complex(a) else b.map("complex", *values)
     w = _scaled(b, "div", w, b.broadcast_in_dim(scale, w.shape, tuple(range(w.ndim - 1))))
@@ -237,7 +255,9 @@ def _paired(b, v, wi):
 
 def _schur(b, a, *, outs, compute_vectors=True, **_):
     routine = lapack_calls.gees(_dtype(a), a.shape[-1], bool(compute_vectors))
+    a, good = _finite(b, a)
     t, *_, vectors, info = call(b, routine, [_flip(b, a)], a.shape[:-2])
+    info = _failed(b, info, good)
     pair = [_or_nan(b, _flip(b, t), info, 2)]
     return pair + ([_or_nan(b, _flip(b, vectors), info, 2)] if compute_vectors else [])
 

@@ -365,7 +365,9 @@ def _beta_fraction(m, on, a, b, x, precision):
         if precision < 1e-12:
             return even * x / ((u - 1.0) * u), odd * x / (u * (u + 1.0))
         below, above = u - 1.0, u + 1.0
-        share = x * m.short_reciprocal(below * u * above)
+        product = below * u * above
+        share = m.short_reciprocal(product)
+        share = x * m.fma(share, m.fma(-product, share, 1.0), share)  # its errors add up where parameters are large
         return even * above * share, odd * below * share
 
     def step(on, found_p, found_q, p, q, last_p, last_q, n):

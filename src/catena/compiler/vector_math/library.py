@@ -96,12 +96,22 @@ def define(name: str, elem: str, width: int) -> str:
     Returns: LLVM IR text.
     Raises: ValueError for a name that the library does not have.
 
-    >>> print(define("rsqrt", "float", 4))
-    define internal <4 x float> @catena.rsqrt.f32x4(<4 x float> %x) alwaysinline nounwind {
+    >>> print(define("hypot", "float", 4))
+    define internal <4 x float> @catena.hypot.f32x4(<4 x float> %x, <4 x float> %y) alwaysinline nounwind {
     entry:
-      %v1 = call <4 x float> @llvm.sqrt.v4f32(<4 x float> %x)
-      %v2 = fdiv <4 x float> splat (float 0x3FF0000000000000), %v1
-      ret <4 x float> %v2
+      %v1 = fpext <4 x float> %x to <4 x double>
+      %v2 = fpext <4 x float> %y to <4 x double>
+      %v3 = fmul <4 x double> %v2, %v2
+      %v4 = call <4 x double> @llvm.fma.v4f64(<4 x double> %v1, <4 x double> %v1, <4 x double> %v3)
+      %v5 = call <4 x double> @llvm.sqrt.v4f64(<4 x double> %v4)
+      %v6 = fptrunc <4 x double> %v5 to <4 x float>
+      %v7 = call <4 x float> @llvm.fabs.v4f32(<4 x float> %x)
+      %v8 = fcmp oeq <4 x float> %v7, splat (float 0x7FF0000000000000)
+      %v9 = call <4 x float> @llvm.fabs.v4f32(<4 x float> %y)
+      %v10 = fcmp oeq <4 x float> %v9, splat (float 0x7FF0000000000000)
+      %v11 = or <4 x i1> %v8, %v10
+      %v12 = select <4 x i1> %v11, <4 x float> splat (float 0x7FF0000000000000), <4 x float> %v6
+      ret <4 x float> %v12
     }
     <BLANKLINE>
     """
