@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from catena.compiler.emit import bounds, interrupts, parallel, staged, streams
+from catena.compiler.emit import bounds, interrupts, joins, parallel, staged, streams
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.emit.sizes import Sizes
@@ -84,8 +84,8 @@ def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, paus
     dims = (*nest.rows, opened.outer, opened.folded)
     sizes = tuple(w.values[b].nbytes for b in buffers) if w.sites is not None else ()  # checks hang on them
     w.checks.calls += nest.is_checked
-    is_empty = 0 in nest.extents  # it tells nothing of open extents, but where one is 0 there is no text
-    key = (nest.key(buffers, dims), in_place, opened.key(nest), sizes, pause, w.tells, is_empty)
+    told = 0 in nest.extents, joins.are_few(nest)  # what texts tell of open extents: where one is 0, there is none
+    key = (nest.key(buffers, dims), in_place, opened.key(nest), sizes, pause, w.tells, told)
     known, name = w.texts.kernels, symbols.key(key)
     if name not in known:
         known[name] = _remembered(w, key, nest, buffers, in_place, opened, pause)
