@@ -5,7 +5,14 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.compiler.emit import joins
 from catena.core.config import override
+
+
+@pytest.fixture(autouse=True)
+def few_rows_are_joined(monkeypatch):
+    monkeypatch.setattr(joins, "FEWEST_ROWS", 1)
+
 
 ROWS, LENGTHS = (1, 4, 15, 16, 17, 40), (17, 32, 70)
 FOLDS = {
