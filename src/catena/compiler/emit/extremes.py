@@ -102,6 +102,7 @@ class Extremes(folds.Accumulators):
         self.kept.keep([rank], number)
 
     def finish_kept(self, copy, mask: str) -> None:
+        assert self.kept is not None
         t, (inf, sign) = self.types[1], self._marks()
         (rank,) = self.kept.joined(lambda a, b: [ops.emit(self.e, "max", t, [a[0], b[0]], [t, t], None, self.width)])
         v, is_max = vector(t.register, self.width), self.fold.kind == "max"

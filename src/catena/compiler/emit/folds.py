@@ -218,6 +218,7 @@ class Accumulators:
 
     def finish_kept(self, copy, mask: str) -> None:
         """Joins the lanes of rows, and stores the results of those that are there; `copy` is of the first of them."""
+        assert self.kept is not None
         row = self.kept.joined(lambda a, b: self._combine(a, b, self.width))
         self._write(row, copy, self.width, mask)
 

@@ -105,7 +105,8 @@ def _alone(values: Sequence[Value]) -> Region:
             needed.add(v.number)
             pending += [*v.args, *v.results]
     by_number = {v.number: v for v in pending}
-    region, own = Region([]), {}
+    region = Region([])
+    own: dict[int, Value] = {}
     for number in sorted(needed):
         v = by_number[number]
         new = Value(v.form, v.shape, v.dtype, tuple(own[a.number] for a in v.args), v.params, len(own), v.source)

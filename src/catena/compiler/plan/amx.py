@@ -240,8 +240,9 @@ def _right(p: Planner, frame: Frame, x: Value, dims, shape: tuple[int, int, int]
         return made
     form = Panels(TYPES[NAMES[x.dtype]], *shape, 0, 0)
     found, copied = products.strides(frame, x), None
-    apart = [None] if found is None else [products.group(x, found[1], group) for group in dims]
-    if found is not None and None not in apart and (apart[2] == 1 or form.columns == 1):
+    steps = [] if found is None else [products.group(x, found[1], group) for group in dims]
+    apart = [step for step in steps if step is not None]
+    if found is not None and len(apart) == len(dims) and (apart[2] == 1 or form.columns == 1):
         source, (by_member, by_term, _) = p.address(frame, found[0]), apart
     else:
         source = copied = products.copied(p, frame, _moved(frame, x, [d for group in dims for d in group], shape))

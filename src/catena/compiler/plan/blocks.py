@@ -168,7 +168,9 @@ class Work:
         args = v.args
         at = self.axis if v.number in self.large else None
         if at is None and any(a.number in self.large for a in args):
-            at = self.place[v.number] = self._place_in(v)
+            at = self._place_in(v)
+            assert at is not None  # else what it reads would not be large
+            self.place[v.number] = at
         elif is_plain(v) or v.form in ("broadcast", "transpose", "reshape"):
             own = [i for i, a in enumerate(args) if self.place.get(a.number, SUMMED) != SUMMED]
             at = place_in(v, own[0], self.place[args[own[0]].number]) if own else None
