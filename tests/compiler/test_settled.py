@@ -7,6 +7,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena import lax
 from catena.compiler.graph.settled import MOST_BYTES
+from catena.compiler.native import compile as compiling
 from catena.compiler.native.compile import compile_jaxpr, program_of
 
 rng = np.random.default_rng(5)
@@ -117,3 +118,17 @@ def test_what_is_tested_is_computed_in_each_call():
     with jax.debug_nans(True):
         with pytest.raises(FloatingPointError):
             jax.jit(lambda x: jnp.sum(jnp.asarray(LONG) * np.nan) + x)(1.0)
+
+
+def test_programs_of_other_lengths_are_no_plans(monkeypatch):
+    """What is computed now is stored, so sums beside it may be fused otherwise: bits would hang on what came before."""
+    made, record = [], compiling.compile_recorded
+    monkeypatch.setattr(compiling, "compile_recorded", lambda *args: made.append(record(*args)))
+    draws = jax.jit(lambda x: jnp.sum(x * jax.random.normal(jax.random.key(3), x.shape, x.dtype), 1))
+    plain = jax.jit(lambda x: jnp.sum(x * jnp.sin(x), 1))
+    for n in (64, 256, 243):
+        draws(np.ones((n, 33), np.float32))
+    assert made and not any(made)
+    for n in (64, 256, 243):
+        plain(np.ones((n, 33), np.float32))
+    assert any(made)

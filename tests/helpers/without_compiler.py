@@ -24,7 +24,7 @@ ROWS = [
     (BITS, "compiler/test_settled.py", "test_it_has_the_bits_of_what_is_computed_in_each_call"),
     (TEXTS, "compiler/test_settled.py", "test_calls_do_not_compute_it_again", "test_large_results_and_loops_stay",
      "test_what_is_computed_where_it_is_read_stays_there", "test_there_is_room_for_some",
-     "test_what_takes_long_is_a_call"),
+     "test_what_takes_long_is_a_call", "test_programs_of_other_lengths_are_no_plans"),
     (TEXTS, "compiler/test_blocks.py"),
     (TEXTS, "lax/test_whole.py", "test_once_compiled_it_is_not_run",
      "test_floats_are_arguments_where_programs_do_not_wait"),

@@ -34,13 +34,13 @@ def settle(region: Region, run: Callable[[Region], Sequence[np.ndarray]]) -> Reg
 
     `run` gives the results of a region that has no inputs.
     """
-    if found := _found(region):
-        for v, array in zip(found, run(_alone(found)), strict=True):
+    if values := found(region):
+        for v, array in zip(values, run(_alone(values)), strict=True):
             v.form, v.args, v.params = "constant", (), Constant(array)
     return region
 
 
-def _found(region: Region) -> list[Value]:
+def found(region: Region) -> list[Value]:
     """The last values in their order that depend on no argument and are worth it: those which others read."""
     work: dict[int, int] = {}  # of what depends on no argument: how long it takes, with what it is made from
     worth: set[int] = set()
@@ -53,13 +53,14 @@ def _found(region: Region) -> list[Value]:
                 worth.add(v.number)
     if not worth:
         return []
-    read, found = {v.number for v in (*region.outputs, *region.effects)}, []
+    read, last = {v.number for v in (*region.outputs, *region.effects)}, []
     for v in reversed(region.values):
-        if v.number in read & worth:
-            found.append(v)
-        elif v.number in read:
-            read |= {a.number for a in v.args}
-    return _some(found[::-1])
+        if v.number in read:
+            if v.number in worth:
+                last.append(v)
+            else:
+                read |= {a.number for a in v.args}
+    return _some(last[::-1])
 
 
 def _some(values: list[Value]) -> list[Value]:

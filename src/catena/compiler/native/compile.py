@@ -108,12 +108,18 @@ def lower(closed_jaxpr, checks: frozenset = frozenset(), machine: Machine | None
 
 
 def settle(region: Region, times: link.Times | None = None) -> Region:
-    """The region, in place, for this machine: what depends on no argument is computed now (see `graph.settled`). Not
-    where it is to be tested, nor where numbers of other lengths will be in its place.
+    """The region, in place, for this machine: what depends on no argument is computed now (see `graph.settled`), unless
+    it is to be tested.
+
+    Raises: symbols.Unrecorded where something is computed now that other lengths would have otherwise.
     """
     times = times or link.Times()
     times.mark("lower")
-    if region.sites or symbols.is_recording():
+    if region.sites:
+        return region
+    if symbols.is_recording():
+        if settled.found(region):
+            raise symbols.Unrecorded
         return region
     return settled.settle(region, lambda alone: compile_region(alone, times, "settled")())
 
