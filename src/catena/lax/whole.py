@@ -122,8 +122,9 @@ def _means_one_thing(x) -> bool:
     kind = type(x)
     if kind is tuple or kind is list:
         return all(map(_means_one_thing, x))
-    if kind is str and (x in _NAMES or not x.startswith(_DTYPES)):
-        return x not in _NAMES or canonical(_NAMES[x]) == _NAMES[x]
+    if kind is str:
+        dtype = _NAMES.get(x)
+        return not x.startswith(_DTYPES) if dtype is None else canonical(dtype) == dtype
     if isinstance(x, np.dtype | ScalarType):
         dtype = as_dtype(x)
         return dtype in KIND and canonical(dtype) == dtype

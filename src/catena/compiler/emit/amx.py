@@ -102,7 +102,7 @@ def _store(e: Emitter, place: str, line: str | int) -> None:
 def _store_rows(e: Emitter, operands: str, t: Type, block: str, past: str = "") -> None:
     """Writes as much of the four tiles as is there, by way of memory of its own; or all of them, `past` the caches."""
     _store(e, block, LINE)
-    mask = None if past else _lanes(e, 0, SIDE)
+    mask = None if past else lanes_of(e, "%lanes", SIDE)
     row, opened = e.begin_loop(0, "%rows")
     x = e.load(SUMS[operands], e.element(block, "i8", e.op(f"mul nuw nsw i64 {row}, {LINE}")), SIDE)
     x = special.round_bfloat16(e, x, SIDE) if t.narrow else x
@@ -114,10 +114,10 @@ def _store_rows(e: Emitter, operands: str, t: Type, block: str, past: str = "") 
     e.end_loop(opened)
 
 
-def _lanes(e: Emitter, first: int, width: int) -> str:
-    """Which of so many columns from the first one on are among `lanes`."""
+def lanes_of(e: Emitter, there: str, width: int, first: int = 0) -> str:
+    """Which of so many columns from the first one on are there."""
     order = ", ".join(f"i16 {first + i}" for i in range(width))
-    count = e.splat(e.op("trunc i64 %lanes to i16"), "i16", width)
+    count = e.splat(e.op(f"trunc i64 {there} to i16"), "i16", width)
     return e.op(f"icmp ult <{width} x i16> <{order}>, {count}")
 
 
@@ -156,22 +156,22 @@ def _task(block: str, t: Type, after: launches.Kernel | None, pointers: int) -> 
     is_last = e.op(f"icmp eq i64 {e.op(f'add nuw nsw i64 {row_block}, 1')}, {down}")
     high = e.op(f"select i1 {is_last}, i64 {rows}, i64 {e.op(f'add nuw nsw i64 {low}, {each}')}")
     first = e.op(f"mul nuw nsw i64 {column_block}, {panels}")
-    end = _least(e, e.op(f"add nuw nsw i64 {first}, {panels}"), all_panels)
+    end = least(e, e.op(f"add nuw nsw i64 {first}, {panels}"), all_panels)
     a = e.element(a, "i8", e.op(f"mul nsw i64 {member}, {by_member}"))
     before = e.op(f"mul nuw nsw i64 {member}, {rows}")
     last = e.op(f"call i64 @llvm.smax.i64(i64 {e.op(f'sub nsw i64 {high}, {SIDE}')}, i64 0)")
-    there = _least(e, rows, str(SIDE))
+    there = least(e, rows, str(SIDE))
     e.do(f"call void @llvm.x86.ldtilecfg(ptr {_configuration(e)})")
     b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {e.op(f'mul nuw nsw i64 {member}, {all_panels}')}, {panel}"))
     past = e.op(f"icmp ne i64 {past}, 0")
     i, by_rows = e.begin_loop(low, high, SIDE)
-    row = _least(e, i, last)  # rows that are left are computed with some of those before
+    row = least(e, i, last)  # rows that are left are computed with some of those before
     of_a = e.element(a, "i8", e.op(f"mul nsw i64 {row}, {by_row}"))
     place = e.op(f"mul nuw nsw i64 {e.op(f'add nuw nsw i64 {before}, {row}')}, {columns}")
     j, by_panels = e.begin_loop(first, end)  # a block of A is in the nearest cache meanwhile
     of_b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {j}, {panel}"))
     column = e.op(f"mul nuw nsw i64 {j}, {SIDE}")
-    lanes = _least(e, e.op(f"sub nuw nsw i64 {columns}, {column}"), str(SIDE))
+    lanes = least(e, e.op(f"sub nuw nsw i64 {columns}, {column}"), str(SIDE))
     of_c = e.element(c, t.memory, e.op(f"add nuw nsw i64 {place}, {column}"))
     given = (
         *(f"ptr {x}" for x in (of_a, of_b, of_c)),
@@ -198,7 +198,7 @@ def _configuration(e: Emitter) -> str:
     return place
 
 
-def _least(e: Emitter, x: str, y: str) -> str:
+def least(e: Emitter, x: str, y: str) -> str:
     return e.op(f"call i64 @llvm.smin.i64(i64 {x}, i64 {y})")
 
 

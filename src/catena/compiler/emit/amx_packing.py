@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from catena.compiler.emit import parallel
+from catena.compiler.emit.amx import lanes_of, least
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.types import Type
 from catena.compiler.plan.amx import BYTES, GROUP, SIDE, AmxPacking
@@ -39,12 +40,12 @@ def _task(t: Type) -> str:
     member = e.op(f"udiv i64 %k, {parts}")
     before = e.op(f"mul i64 {member}, {parts}")
     low = e.op(f"mul i64 {e.op(f'sub i64 %k, {before}')}, {each}")
-    high = _least(e, e.op(f"add nuw nsw i64 {low}, {each}"), groups)
+    high = least(e, e.op(f"add nuw nsw i64 {low}, {each}"), groups)
     b = e.element(b, "i8", e.op(f"mul nsw i64 {member}, {by_member}"))
     to = e.element(to, "i8", e.op(f"mul i64 {e.op(f'mul i64 {member}, {panels}')}, {panel}"))
     last = e.op(f"sub nsw i64 {terms}, 1")
     first, by_panels = e.begin_loop(0, panels, AT_A_TIME)
-    end = _least(e, e.op(f"add nuw nsw i64 {first}, {AT_A_TIME}"), panels)
+    end = least(e, e.op(f"add nuw nsw i64 {first}, {AT_A_TIME}"), panels)
     group, by_groups = e.begin_loop(low, high)
     lines = [_line(e, b, e.op(f"add i64 {e.op(f'mul i64 {group}, {GROUP // t.bytes}')}, {i}"), last, by_term)
              for i in range(GROUP // t.bytes)]  # fmt: skip
@@ -52,7 +53,7 @@ def _task(t: Type) -> str:
     column = e.op(f"mul nuw nsw i64 {j}, {SIDE}")
     there = e.op(f"sub nsw i64 {columns}, {column}")
     place = e.op(f"add i64 {e.op(f'mul i64 {j}, {panel}')}, {e.op(f'mul i64 {group}, {GROUP * SIDE}')}")
-    _group(e, t, lines, column, _least(e, there, str(SIDE)), e.element(to, "i8", place))
+    _group(e, t, lines, column, least(e, there, str(SIDE)), e.element(to, "i8", place))
     e.end_loop(opened)
     e.end_loop(by_groups)
     e.end_loop(by_panels)
@@ -63,7 +64,7 @@ def _line(e: Emitter, b: str, term: str, last: str, by_term: str) -> tuple[str, 
     """Where a term's columns are, and those of one that comes later; and whether there is such a term: in the place of
     those behind the last one, that is read, and not used.
     """
-    place = e.element(b, "i8", e.op(f"mul nsw i64 {_least(e, term, last)}, {by_term}"))
+    place = e.element(b, "i8", e.op(f"mul nsw i64 {least(e, term, last)}, {by_term}"))
     later = e.element(place, "i8", e.op(f"mul nsw i64 {by_term}, {AHEAD}"))
     return place, later, e.op(f"icmp ule i64 {term}, {last}")
 
@@ -73,7 +74,7 @@ def _group(e: Emitter, t: Type, lines: list[tuple[str, str, str]], column: str, 
     each, v = GROUP // t.bytes, f"<{HALF} x {t.memory}>"
     order = ", ".join(f"i32 {i % each * HALF + i // each}" for i in range(each * HALF))
     for half in range(SIDE // HALF):
-        some, found, size = _lanes(e, half * HALF, there), [], HALF
+        some, found, size = lanes_of(e, there, HALF, half * HALF), [], HALF
         for line, _, is_there in lines:
             mask = e.op(f"select i1 {is_there}, <{HALF} x i1> {some}, <{HALF} x i1> zeroinitializer")
             place = e.element(e.element(line, t.memory, column), t.memory, half * HALF)
@@ -93,18 +94,7 @@ def _group(e: Emitter, t: Type, lines: list[tuple[str, str, str]], column: str, 
         e.do(f"call void @llvm.prefetch.p0(ptr {e.element(later, t.memory, column)}, i32 0, i32 3, i32 1)")
 
 
-def _lanes(e: Emitter, first: int, there: str) -> str:
-    """Which of the columns from the first one on are there."""
-    order = ", ".join(f"i16 {first + i}" for i in range(HALF))
-    count = e.splat(e.op(f"trunc i64 {there} to i16"), "i16", HALF)
-    return e.op(f"icmp ult <{HALF} x i16> <{order}>, {count}")
-
-
 def _joined(e: Emitter, t: Type, size: int, x: str, y: str) -> str:
     order = ", ".join(f"i32 {i}" for i in range(2 * size))
     v = f"<{size} x {t.memory}>"
     return e.op(f"shufflevector {v} {x}, {v} {y}, <{2 * size} x i32> <{order}>")
-
-
-def _least(e: Emitter, x: str, y: str) -> str:
-    return e.op(f"call i64 @llvm.smin.i64(i64 {x}, i64 {y})")

@@ -20,7 +20,9 @@ FEWEST_ROWS = 128  # that are worth a text that takes twice as long to compile
 
 
 def are_few(nest: Nest) -> bool:
-    """Whether rows are too few to be joined at once: what a kernel's text tells of how many there are."""
+    """Whether rows that lanes fold are too few to be joined at once, which is what a kernel's text tells of them."""
+    if nest.vector not in nest.reduced:
+        return False
     return math.prod(n for d, n in enumerate(nest.extents) if d not in nest.reduced) < FEWEST_ROWS
 
 
@@ -28,19 +30,13 @@ def rows(nest: Nest, kept: int, ranges: Collection[int], cut: Collection[int]) -
     """The rows that are folded, along the innermost of the `kept` loops around them; None where each row is joined
     alone. The text does not tell how many iterations loops with `ranges` have; others are `cut` into pieces.
     """
-    if (
-        nest.vector not in nest.reduced
-        or are_few(nest)
-        or not kept
-        or nest.together is not None
-        or nest.run is not None
-    ):
+    if nest.vector not in nest.reduced or not kept or nest.together is not None or nest.run is not None:
         return None
     d, width = nest.order[kept - 1], nest.width
     long = math.prod(nest.extents[k] for k in nest.reduced) > MOST * width
     if width < LEAST or width & (width - 1) or long or d in cut or any(k in ranges for k in nest.reduced):
         return None
-    return Rows(d) if any(are_joined(f, d) for f in nest.folds) else None
+    return Rows(d) if not are_few(nest) and any(are_joined(f, d) for f in nest.folds) else None
 
 
 def are_joined(fold: Fold, d: int) -> bool:

@@ -43,8 +43,9 @@ def compile_jaxpr(
     Raises: CompileError naming the operation that cannot be compiled.
     """
     times = link.Times()
-    region = settle(lower(closed_jaxpr, checks), times)
-    return compile_region(region, times, name, *_terms(closed_jaxpr, donated), made=made)
+    region = lower(closed_jaxpr, checks)
+    times.mark("lower")
+    return compile_region(settle(region, times), times, name, *_terms(closed_jaxpr, donated), made=made)
 
 
 # What goes wrong where numbers record; what does so without them too is said when the program is compiled again.
@@ -80,8 +81,7 @@ def compile_recorded(
 def text_of(closed_jaxpr, donated=(), machine: Machine | None = None, checks: frozenset = frozenset()) -> str:
     """The LLVM IR that `compile_jaxpr` compiles, or would for another machine."""
     returns_stacks, given = _terms(closed_jaxpr, donated)
-    region = lower(closed_jaxpr, checks, machine)
-    program = plan(region if machine else settle(region), machine or host.this_machine(), given)
+    program = _planned(closed_jaxpr, given, machine, checks)
     module = write_program(_writer(program.machine), program, returns_stacks)
     return link.with_helpers(module.text(), module.helpers)
 
@@ -113,8 +113,6 @@ def settle(region: Region, times: link.Times | None = None) -> Region:
 
     Raises: symbols.Unrecorded where something is computed now that other lengths would have otherwise.
     """
-    times = times or link.Times()
-    times.mark("lower")
     if region.sites:
         return region
     if symbols.is_recording():
@@ -131,8 +129,11 @@ def _writer(machine: Machine, clock: Clock | None = None) -> ProgramWriter:
 
 def program_of(closed_jaxpr, donated: Sequence[bool] = (), machine: Machine | None = None) -> Program:
     """The program that `compile_jaxpr` compiles, or would for another machine."""
-    region = lower(closed_jaxpr, failures.kinds_in_force(), machine)
-    given = _terms(closed_jaxpr, donated)[1]
+    return _planned(closed_jaxpr, _terms(closed_jaxpr, donated)[1], machine, failures.kinds_in_force())
+
+
+def _planned(closed_jaxpr, given: list[int], machine: Machine | None, checks: frozenset) -> Program:
+    region = lower(closed_jaxpr, checks, machine)
     return plan(region if machine else settle(region), machine or host.this_machine(), given)
 
 

@@ -97,8 +97,8 @@ def logistic_share(x):
 def _logistic_share_jvp(primals, tangents):
     (x,), (t,) = primals, tangents
     less = jnp.exp(-jnp.abs(x))
-    whole = 1 + less
-    return logistic_share(x), t * (less / (whole * whole))
+    total = 1 + less
+    return logistic_share(x), t * (less / (total * total))
 
 
 def log1mexp(x):
