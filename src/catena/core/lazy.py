@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
 
+from catena.core import exits  # noqa: F401  (what is done last is registered first)
 from catena.core.dtypes import levels_to_user
 from catena.core.errors import CompileError
 from catena.core.locks import loading
