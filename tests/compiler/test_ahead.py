@@ -5,6 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena import lax
 from catena.compiler.machine import X86_64_V4
 from catena.compiler.native import compile as compiler
 
@@ -84,3 +85,13 @@ def test_values_of_rows_that_are_fetched():
     wanted = x - x.mean(axis=1, keepdims=True, dtype=np.float64)
     wanted /= np.sqrt((wanted**2).mean(axis=1, keepdims=True))
     np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("sides", [(1, 1), (0, 0)])
+def test_rows_between_those_of_a_pad(sides):
+    """Before the first ones nothing is read: the loop there fetches nothing."""
+    x = np.random.default_rng(0).normal(size=(ROWS // 4, 5, 200)).astype(np.float32)
+    f = lambda x: lax.pad(x, np.float32(7), [(2, 0, 0), (0, 0, 1), (*sides, 0)])[:, :3]
+    with jax.disable_jit():
+        expected = f(x)
+    np.testing.assert_array_equal(jax.jit(f)(x), expected)

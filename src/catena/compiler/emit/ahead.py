@@ -19,6 +19,8 @@ def places(body, d: int, i, stop, outside, copies) -> None:
     """
     e, now = body.e, body.iv.get(d)
     for key, count in loads(body.nest).items():
+        if not body.layout.is_needed(key):
+            continue
         last = e.op(f"sub i64 {e.size(stop)}, 1")
         later = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {i}, {count}')}, i64 {last})")
         copy, body.iv[d] = outside.child(), later

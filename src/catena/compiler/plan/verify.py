@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from catena.compiler.graph import affine
+from catena.compiler.graph.affine import Affine
+from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import loops
+from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.plan.program import ARENA, ARGUMENT, CONSTANT, NULL, Block, Buffer, Copy, Launch, Program, Step
 from catena.core.errors import CompileError
 
@@ -52,8 +58,48 @@ def _check_nests(step: Step) -> None:
         shared = set(step.reads()) & set(step.writes())
         if any(b.bytes for b in shared):
             raise CompileError(f"program: {_shown(step)} writes memory that it reads, and is not said to be in place")
+    _check_places(step)
     if isinstance(step, Copy) and step.bytes > min(step.source.bytes, step.target.bytes):
         raise CompileError(f"program: {_shown(step)} copies more than there is")
+
+
+def _check_places(step: Step) -> None:
+    """That a loop nest which reads memory that the step writes as another value reads each byte where it is written:
+    by the same nest, in the same iteration.
+    """
+    operands, written = getattr(step, "operands", None), {}
+    if not isinstance(operands, dict):
+        return
+    for k, nest in enumerate(step.nests()):
+        for number, dtype, offset in _written(nest):
+            by_value = written.setdefault(operands.get(number), {}).setdefault(number, {})
+            way, first = _place(dtype, offset)
+            by_value.setdefault((k, way), set()).update(range(first, first + TYPES[dtype].bytes))
+    is_one = len(step.nests()) == 1 and step.nests()[0].trips == 1  # which reads before it writes
+    for k, nest in enumerate(step.nests()) if written and not is_one else ():
+        for number, dtype, offset in [s.attr for s in nest.stmts if s.op in LOADS and s.attr[0] in operands]:
+            way, first = _place(dtype, offset)
+            for other, places in written.get(operands[number], {}).items():
+                if other != number and not places.get((k, way), set()).issuperset(
+                    range(first, first + TYPES[dtype].bytes)
+                ):
+                    raise CompileError(
+                        f"program: {_shown(step)} reads {operands[number]} where it has written elsewhere"
+                    )
+
+
+def _written(nest: loops.Nest) -> Iterator[tuple[int, str, Affine]]:
+    """The values that a nest writes, and their places in each iteration."""
+    for store in nest.stores:
+        yield store.buffer, store.dtype, store.offset
+    for fold in nest.folds:
+        yield from fold.dests
+
+
+def _place(dtype: str, offset: Affine) -> tuple[tuple, int]:
+    """How a place moves with an iteration, in bytes, and where it begins."""
+    start, *moving = affine.scale(offset, TYPES[dtype].bytes)
+    return tuple(moving), start
 
 
 def _check_arena(program: Program, spans: dict[Buffer, list[int]]) -> None:
