@@ -4,7 +4,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from compiled import check
+import catena.numpy as jnp
+from catena.compiler.graph import types
+from compiled import check, run
 
 SIZES = [(), (0,), (1,), (3,), (16,), (17,), (64,), (1000,), (5, 7), (33, 65), (3, 0, 2)]
 FLOATS = [np.float32, np.float64]
@@ -157,6 +159,27 @@ def test_narrow_integers_wrap():
     )
     y = np.arange(16).astype(ml_dtypes.uint4)
     check(lambda b, x: b.convert(b.map("mul", x, x), np.int32), (np.arange(16) ** 2 % 16).astype(np.int32), y)
+    check(lambda b, x: b.convert(b.map("neg", x), np.int32), (-np.arange(16) % 16).astype(np.int32), y)
+    for op in ("neg", "abs"):
+        wanted = [-8, *range(7, -1, -1), *(range(-1, -8, -1) if op == "neg" else range(1, 8))]
+        check(lambda b, x, op=op: b.convert(b.map(op, x), np.int32), np.int32(wanted), x)
+
+
+NARROW = [n for n, t in types.TYPES.items() if t.narrow and t.kind == "f" and t.bytes == 1]
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_every_value_of_a_narrow_float(name):
+    """Some have no negative, and some are less than the next integer, which is none of the dtype."""
+    dtype = types.DTYPES[name]
+    x = np.unique(np.arange(1 << jnp.finfo(dtype).bits, dtype=np.uint8)).view(dtype)
+    names = {"round_half_even": np.rint, "neg": np.negative, "abs": np.abs, "floor": np.floor, "ceil": np.ceil}
+    for op, fn in names.items():
+        with np.errstate(all="ignore"):
+            wanted = fn(x).astype(dtype).astype(np.float32)
+        found = run(lambda b, x, op=op: b.convert(b.map(op, x), np.float32), x)
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(wanted[wanted == 0]))
 
 
 @pytest.mark.parametrize(

@@ -48,9 +48,21 @@ def emit(e: Emitter, op: str, t: Type, xs: list[str], types: list[Type], attr, w
         out = _float(e, op, types[0], xs, width, attr)
     else:
         out = _integer(e, op, types[0], xs, width, attr)
-    if t.narrow and not OPS[op].exact and not (op == "bitcast" and t.kind == "f"):  # rounding would quiet a NaN
+    if t.narrow and not _is_of_type(op, t):
         out = round_to(e, out, t, width)
     return out
+
+
+def _is_of_type(op: str, t: Type) -> bool:
+    """Whether a result is a value of a narrow dtype as it is. Rounding would quiet a NaN."""
+    if t.kind == "f":
+        return op == "bitcast" or OPS[op].exact and not (op in LEAVING and t.name in INCOMPLETE)
+    return OPS[op].exact and op not in ("neg", "abs")  # of the least integer they wrap around
+
+
+# Floats of which some have no negative, or lie between the greatest and the next integer; and what gives such.
+INCOMPLETE = [n for n in TYPES if n.endswith("fnuz") or n in ("float6_e2m3fn", "float8_e8m0fnu", "float8_e3m4")]
+LEAVING = ("neg", "floor", "ceil", "trunc", "round_half_even", "round_half_away")
 
 
 # ---- floats ------------------------------------------------------------------------------------------------
