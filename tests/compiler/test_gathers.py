@@ -54,3 +54,12 @@ def test_few_elements_are_computed_and_none_joined():
     costly = jax.jit(lambda x, i: jnp.exp(x)[i])
     for f in (stacked, costly):
         assert "<100000" not in f.lower(x, i).compile().as_text("nests")
+
+
+def test_windows_have_some_of_what_is_joined():
+    """The first columns of rows at computed places: of a dimension without an index, not all is read."""
+    numbers = lax.GatherDimensionNumbers(offset_dims=(1, 2), collapsed_slice_dims=(), start_index_map=(0,))
+    read = lambda x, i: lax.gather(x, i[:, None], numbers, (2, 8))
+    i = np.array([3, 0, 38])
+    made = jax.jit(lambda x, i: read(jnp.concatenate([x, jnp.sin(x)], 1), i))(X, i)
+    np.testing.assert_array_equal(made, read(jnp.concatenate([X, jnp.sin(X)], 1), i))

@@ -66,7 +66,7 @@ def _lies_in_parts(b, operand, p: Indices) -> bool:
     if operand.form != "concatenate" or len(operand.args) > MOST_JOINED or b.checks.kinds:
         return False
     d = operand.params.dimension
-    return d in p.window_dims and d not in p.start_index_map
+    return d in p.window_dims and d not in p.start_index_map and p.slice_sizes[d] == operand.shape[d]
 
 
 def _gather_parts(b, operand, indices, fill, shape, p: Indices):
