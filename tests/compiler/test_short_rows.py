@@ -145,3 +145,13 @@ def test_integers_of_few_bits(name, dtype):
     with jax.disable_jit():
         expected = np.asarray(f(x), np.int32)
     np.testing.assert_array_equal(np.asarray(jax.jit(f)(x), np.int32), expected)
+
+
+@pytest.mark.parametrize("rows", [129, 145, 257])
+def test_folds_over_one_row_are_no_sums_of_short_rows(rows):
+    """Sums of columns in blocks of rows leave one row, whose sum has a result for each of its elements."""
+    x = np.random.default_rng(2).standard_normal((rows, 64, 11), np.float32)
+    y = np.random.default_rng(3).standard_normal((rows, 64, 1), np.float32)
+    total, moved = jax.jit(lambda x, y: (jnp.sum(jnp.square(x * 2 - 1), 0), x - y))(x, y)
+    np.testing.assert_allclose(total, np.square(x.astype(np.float64) * 2 - 1).sum(0), rtol=1e-5)
+    np.testing.assert_array_equal(moved, x - y)

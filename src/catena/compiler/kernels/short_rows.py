@@ -27,8 +27,8 @@ def choose(nest, kept: list[int], inner: list[int], width: int, chooses: int) ->
     """
     if nest.rows or nest.sequential or nest.is_checked or nest.run is not None:
         return None
-    if any(f.running or f.kind == "general" for f in nest.folds) or len(inner) > 1 or (inner and not nest.folds):
-        return None
+    if any(f.running or f.kind == "general" for f in nest.folds) or len(inner) > 1 or bool(inner) != bool(nest.folds):
+        return None  # folds without a loop, over one element, have results along the rows
     if len(kept) + len(inner) < 2 or not kept:
         return None
     v, d = (kept[-1], inner[0]) if inner else (kept[-2], kept[-1])
