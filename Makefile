@@ -13,7 +13,7 @@ CHROMIUM_VERSION := 147.0.0
 PYRIGHT_VERSION := 1.1.414
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-every test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients interchange random-programs random-sharded random-exact random-transformations nested-closures random-vectors random-quality differential bench-numpy bench-overhead bench-batches bench-checks bench-progress bench-primitives accuracy attack compare-lax compare-libraries misuses bench-random compare-random extents clean
+.PHONY: demo test test-every test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits neighbours calibrate bench clients interchange random-programs random-sharded random-exact random-transformations nested-closures random-vectors random-quality differential bench-numpy bench-overhead bench-batches bench-checks bench-progress bench-primitives accuracy attack compare-lax compare-libraries misuses bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -72,6 +72,9 @@ same-bits: $(VENV)/.has-test    # 24,000 calls again, laid out otherwise in memo
 	$(BIN)/python benchmarks/same_bits.py --every 1 --write .same-bits.json
 	CATENA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/same_bits.py --every 3 --against .same-bits.json
 	CATENA_NUM_THREADS=8 OPENBLAS_NUM_THREADS=8 CATENA_CACHE=0 $(BIN)/python benchmarks/same_bits.py --every 3 --against .same-bits.json
+
+neighbours: $(VENV)/.has-test    # sums, extremes and products of many shapes, alone, behind other operations, beside other results, under vmap: the same bits; ONLY=text selects
+	$(BIN)/python benchmarks/neighbours.py --only "$(ONLY)"
 
 calibrate: $(VENV)/.has-test    # NumPy, loops and programs beside each other, and where lax/policy.py is not the best choice here; ONLY=text selects
 	$(BIN)/python benchmarks/calibrate.py --only "$(ONLY)"

@@ -80,7 +80,7 @@ LARGER = {
     "compiler/plan/fuse.py:_Fuser": (None, 14, "what fusion knows of each value: a table each"),
     "compiler/graph/graph.py:Builder": (395, None, "a method for every form of nodes that lower rules write"),
     "compiler/emit/program.py:ProgramWriter": (None, 14, "what the steps of one program write to and share"),
-    "compiler/kernels/loops.py:Nest": (None, 14, "a loop nest and its schedule"),
+    "compiler/kernels/loops.py:Nest": (None, 15, "a loop nest and its schedule"),
     "interpreters/contexts.py:LoweringRuleContext": (None, 13, "what JAX tells compilation rules"),
     "interpreters/contexts.py:ModuleContext": (None, 13, "as above, of the whole program"),
     "core/context.py:Context": (None, 13, "what 'now' means to a thread, read in one attribute load"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from catena.compiler.emit import joins, ops
 from catena.compiler.graph.types import TYPES, constant, vector
-from catena.compiler.kernels.loops import COMBINE, Fold, accumulator_type
+from catena.compiler.kernels.loops import COMBINE, Fold, accumulator_type, is_ordered
 from catena.compiler.plan.cascades import is_cascaded
 
 REDUCE_INT = {"sum": "add", "prod": "mul", "and": "and", "or": "or", "xor": "xor"}
@@ -67,11 +67,13 @@ class Accumulators:
         nest = body.nest
         if body.layout.lanes_reduced:
             self.width = min(nest.width, nest.extents[nest.vector])
-            self.each = nest.unroll if nest.extents[nest.vector] >= nest.width * nest.unroll else 1
+            count = nest.turns if is_ordered(fold) else nest.unroll
+            self.each = count if nest.extents[nest.vector] >= nest.width * count else 1
         else:
             self.width, self.each = body.width, 1
         self.kept: joins.Kept | None = None
         self.turn = 0  # which of each result's accumulators is next, where copies are of several results
+        self.in_turn = False  # whether the first of them is, and goes behind the others then
         self.slots = self._opened(copies)
         levels = levels if is_cascaded(fold) else 0
         t = self.types[0]
@@ -137,8 +139,17 @@ class Accumulators:
                     r = vector(self.types[j].register, self.width)
                     x = self.e.op(f"select <{self.width} x i1> {active}, {r} {x}, {r} {self._get(c, j)}")
                 self._set(c, j, x)
+            if self.in_turn and self.each > 1:
+                self._turn()
             if self.fold.running:
                 self._write(out, copy)
+
+    def _turn(self) -> None:
+        """Puts the accumulator that had its turn behind the others."""
+        for j in range(len(self.types)):
+            first, *others = (self._get(c, j) for c in range(self.each))
+            for c, x in enumerate((*others, first)):
+                self._set(c, j, x)
 
     def _taken(self, c: int, new: list[str]) -> list[str]:
         old = [self._get(c, j) for j in range(len(self.types))]

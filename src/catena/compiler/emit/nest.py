@@ -41,7 +41,7 @@ class Segment(NamedTuple):
     unroll: int
     clamp: bool = False  # the last block moves back to end at `stop`
     masked: bool = False  # lanes that moved back with the last block do nothing the second time
-    rest: bool = False  # the vectors behind the blocks: too few for a block of a cascade
+    rest: bool = False  # the vectors behind the blocks: too few for a block of a cascade, or one of each accumulator
 
 
 class NestWriter:
@@ -221,22 +221,22 @@ class NestWriter:
     def segments(self, d: int) -> list[Segment]:
         """How the lanes cover a dimension of known extent."""
         n, width, unroll = self.nest.extents[d], self.nest.width, self.nest.unroll
-        start = 0
+        start, block = 0, self.nest.block(d)
         if n <= width:
             return [Segment(0, n, n, 1)]
         one_by_one = self.nest.together is not None and self.nest.together.what == "places"  # elements are read
         if loops.is_idempotent(self.nest, d, self.in_place) and not (one_by_one and n % width <= width // 2):
             return [Segment(0, n, width, unroll, clamp=bool(n % (width * unroll)))]
         out = []
-        for u in dict.fromkeys((unroll, 1)):
-            stop = start + (n - start) // (width * u) * (width * u)
+        for size in dict.fromkeys((block, width)):
+            stop = start + (n - start) // size * size
             if stop > start:
-                out.append(Segment(start, stop, width, u, rest=start > 0))
+                out.append(Segment(start, stop, width, unroll if size == block else 1, rest=start > 0))
             start = stop
         if start < n and d not in self.nest.reduced:
             out.append(Segment(start, n, n - start, 1))
         elif start < n:
-            out.append(Segment(start, n, width, 1, clamp=True, masked=True))
+            out.append(Segment(start, n, width, 1, clamp=True, masked=True, rest=True))
         return out
 
     def _vector_loop(self, level: int, d: int, copies: list[Copy]) -> None:
@@ -258,14 +258,14 @@ class NestWriter:
 
     def _rest(self, level: int, d: int, r: Range, copies: list[Copy]) -> None:
         """What whole blocks leave of a reduced dimension, for the range that ends with the last of them."""
-        e, step = self.e, self.nest.width * self.nest.unroll
+        e, step = self.e, self.nest.block(d)
         left = e.op(f"sub i64 {r.extent}, {r.stop}")
         near, some = e.op(f"icmp ult i64 {left}, {step}"), e.op(f"icmp ne i64 {left}, 0")
         more, done = e.label(), e.label()
         e.branch(e.op(f"and i1 {near}, {some}"), more, done)
         e.start(more)
-        rest = Segment(r.stop, r.extent, self.nest.width, 1, clamp=True, masked=True)
-        if self.nest.unroll > 1:
+        rest = Segment(r.stop, r.extent, self.nest.width, 1, clamp=True, masked=True, rest=True)
+        if step > self.nest.width:
             self._segment(level, d, rest, copies)
         else:  # a single block
             self.body.width = self.nest.width
@@ -276,6 +276,8 @@ class NestWriter:
 
     def _segment(self, level: int, d: int, s: Segment, copies: list[Copy]) -> None:
         self.body.width = s.width
+        for accumulators in self.body.folds:
+            accumulators.in_turn = not s.rest and self.nest.turns > self.nest.unroll
         step = s.width * s.unroll
         if isinstance(s.start, int) and s.stop - s.start <= step:
             at = s.stop - step
@@ -407,13 +409,14 @@ def _is_told(writer: NestWriter, d: int) -> bool:
     """Whether the text tells the extent of a dimension of lanes. Long ones that are folded away it does not; others
     in part (see `Emitter.size`).
     """
-    n, step = writer.nest.extents[d], writer.nest.step(d)
-    return writer.e.sizes is None or writer.small or d not in writer.nest.reduced or n < max(2 * step, LEAST)
+    nest = writer.nest
+    told = writer.e.sizes is None or writer.small or d not in nest.reduced
+    return told or nest.extents[d] < max(2 * nest.block(d), LEAST)
 
 
 def _folded(writer: NestWriter, level: int, d: int, copies: list[Copy]) -> None:
     """The segments of a dimension that is folded away, whose extent the text does not tell."""
-    e, n, width, step = writer.e, writer.nest.extents[d], writer.nest.width, writer.nest.step(d)
+    e, n, width, step = writer.e, writer.nest.extents[d], writer.nest.width, writer.nest.block(d)
     ends = n - n % step, n - n % width, n - width
     blocks, vectors, end = (e.sizes.named("i64", x, role) for role, x in enumerate(ends, 1))
     writer._segment(level, d, Segment("0", blocks, width, writer.nest.unroll), copies)

@@ -39,7 +39,8 @@ def pieces(nest: Nest, d: int, n: int | None, first: int = 0) -> list[Piece]:
     seams = conditions.find(nest, d)
     places = {s.place for s in seams.values() if s.place is not None and s.place > first and (n is None or s.place < n)}
     width = nest.width if d == nest.vector else 1
-    cuts = {p - (p - first) % width for p in places} | {p + (first - p) % width for p in places}
+    size = nest.block(d) if d == nest.vector else 1
+    cuts = {p - (p - first) % size for p in places} | {p + (first - p) % size for p in places}
     if n is not None and places:
         cuts.add(n - (n - first) % width)
     starts = [first, *sorted(c for c in cuts if first < c and (n is None or c < n))]

@@ -108,6 +108,7 @@ class Nest:
     vector: int | None = None
     width: int = 1
     unroll: int = 1
+    turns: int = 1  # accumulators of a sum, to which vectors along the lanes are added in turn
     together: Together | None = None  # iterations that are done at once
     ranges: dict[int, tuple[int, int]] = field(default_factory=dict)  # of statements, where they are known
     rows: tuple[int, ...] = ()  # the row dimensions of a row group: outermost, in order, without lanes
@@ -134,6 +135,10 @@ class Nest:
         if self.together is not None and self.together.what != "squares" and d == self.together.dim:
             return self.together.count
         return self.width * self.unroll if d == self.vector else 1
+
+    def block(self, d: int) -> int:
+        """The iterations of a loop after which each accumulator has had its turn."""
+        return self.width * self.turns if d == self.vector and self.turns > 1 else self.step(d)
 
     @property
     def tile(self) -> int | None:
@@ -185,7 +190,7 @@ class Nest:
         )
         stores = tuple((at[s.buffer], *s[1:]) for s in self.stores)
         folds = tuple((f[:3], tuple((at[b], t, o) for b, t, o in f.dests), f[4:]) for f in self.folds)
-        loops = (tuple(self.order), self.rows, self.vector, self.width, self.unroll, self._together())
+        loops = (tuple(self.order), self.rows, self.vector, self.width, self.unroll, self.turns, self._together())
         known = self.vector if self.staged is not None else None  # where rows end is asked
         extents = tuple(None if d in opened and d != known else n for d, n in enumerate(self.extents))
         shape = (extents, self.reduced, *loops)
@@ -257,19 +262,26 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         extent = nest.extents[vector]
         if extent >= vector_bytes // HALF:
             _read_bits(nest)
-        nest.width = min(_lanes(nest, vector_bytes, vector), extent)
+        nest.width = min(_lanes_of_sums(nest, vector_bytes, vector) or _lanes(nest, vector_bytes, vector), extent)
         light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
         if _tiles(nest, inside, most := min(nest.width, SQUARE)):
             nest.width, nest.together = most, Together(inside, most, "squares")
         in_copies = nest.folds and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
-        nest.unroll = COPIES if in_copies and light and inner and extent >= COPIES * nest.width else 1
+        copies = COPIES if in_copies and inner and extent >= COPIES * nest.width else 1
+        nest.unroll = copies if light else 1
+        nest.turns = copies if vector in inner and any(map(is_ordered, nest.folds)) else nest.unroll
         if transposed and nest.together is None:
             _share_places(nest, machine)
         if nest.run is not None:  # each copy spares a look at what the columns share
-            nest.unroll = min(COPIES, extent // nest.width)
+            nest.unroll = nest.turns = min(COPIES, extent // nest.width)
         if kept and light and in_copies and not in_place and vector in inner:
             _share_loads(nest, kept[-1], machine)
     return nest
+
+
+def is_ordered(fold: Fold) -> bool:
+    """Whether a fold's bits hang on its order, which is ours to choose: sums and products of floats."""
+    return fold.kind in ("sum", "dot", "prod") and not fold.running and TYPES[fold.types[0]].kind == "f"
 
 
 def is_extreme(fold: Fold) -> bool:
@@ -417,6 +429,14 @@ def _lanes(nest: Nest, vector_bytes: int, vector: int | None = None) -> int:
     lanes = vector_bytes // _widest(nest, vector)
     types = {s.type for s in nest.stmts if s.op in LOADS} | {s.dtype for s in nest.stores}
     return min(lanes, LANES_OF_BITS) if any(TYPES[t].kind in "iu" and TYPES[t].narrow for t in types) else lanes
+
+
+def _lanes_of_sums(nest: Nest, vector_bytes: int, vector: int) -> int:
+    """The lanes of vectors that are added up, which hang on the sums alone, not on what else the nest reads, so that
+    their order does not either; 0 where lanes are not folded. Sums of one nest are of one size (see `plan.fuse`).
+    """
+    sums = [register_bytes(f.types[0]) for f in nest.folds if is_ordered(f)] if vector in nest.reduced else []
+    return vector_bytes // max(sums) if sums else 0
 
 
 def _widest(nest: Nest, vector: int | None = None) -> int:

@@ -31,10 +31,10 @@ def plan(nest: Nest, kept: int) -> Cascade | None:
     inner, found, blocks = 1, None, 1
     for level in reversed(range(kept, len(nest.order))):
         d = nest.order[level]
-        trips = -(-nest.extents[d] // nest.step(d))
+        trips = -(-nest.extents[d] // nest.block(d))
         if found is None and inner * trips >= 2 * BLOCK:
             block = max(1, BLOCK // inner)
-            found, trips = (level, block), -(-trips // block)
+            found, trips = (level, block * nest.block(d) // nest.step(d)), -(-trips // block)
         if found is None:
             inner *= trips
         else:

@@ -19,16 +19,20 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from catena.compiler.graph.constants import scalar
 from catena.compiler.graph.forms import COSTLY, FORMS, PARTS
 from catena.compiler.graph.graph import Region, Value
 from catena.compiler.kernels import short_rows
 from catena.compiler.plan import cuts
+from catena.core.dtypes import KIND
 
 MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
 CHEAP = 2
 CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: see `_is_beside`
 WIDE = 8  # elements in a row
+WIDE_SUMS = frozenset(map(np.dtype, ("float64", "complex128")))
 FEW_OPS = 8  # that lanes which short rows leave empty may do
 UNEVEN = PARTS | {"pad"}  # forms whose elements do not lie evenly in what they are read from
 GATHERED = 4  # bytes of elements that an instruction gathers, at least
@@ -351,7 +355,7 @@ class _Fuser:
             space, axes = v.shape, ()
             leaves, ops = self._leaves(v, ())
         piece = self.cuts.piece(v, space)
-        step = self._joinable(space, axes, leaves, ops, piece)
+        step = self._joinable(space, axes, leaves, ops, piece, _sums(v))
         if step is None:
             step = len(self.steps)
             self.steps.append(Step(Kernel(space, axes, piece=piece)))
@@ -372,7 +376,7 @@ class _Fuser:
         self.steps[step].writes.append(v.number)
         self.at[v.number] = step
 
-    def _joinable(self, space, axes, leaves: dict, ops: int, piece: int) -> int | None:
+    def _joinable(self, space, axes, leaves: dict, ops: int, piece: int, sums: set[bool]) -> int | None:
         newest = max((self.at.get(r, -1) for r in leaves), default=-1)
         for step in reversed(self.recent.get(space, ())[-3:]):
             if step < newest:
@@ -385,6 +389,8 @@ class _Fuser:
                 or kernel.kept >= MAX_ROOTS
                 or kernel.piece != piece
             ):
+                continue
+            if sums and not sums.issuperset(s for r in kernel.roots for s in _sums(r)):
                 continue
             own = {r.number: r for r in kernel.roots}
             if axes and kernel.roots and self._has_own_loop(space, axes, kernel.roots, kernel.ops + ops):
@@ -474,6 +480,15 @@ def _reads(v: Value, stored, found: Callable[[Value], bool]) -> bool:
         seen.update(a.number for a in more)
         ask.extend(more)
     return False
+
+
+def _sums(v: Value) -> set[bool]:
+    """Of a sum or product of floats, whether it is a wide one: a kernel's lanes are as wide as its sums, and those that
+    are added up must not hang on what is added up beside them.
+    """
+    if not FORMS[v.form].fold or v.params.kind not in ("sum", "prod") or KIND[v.dtype] not in "fc":
+        return set()
+    return {v.dtype in WIDE_SUMS}
 
 
 def _is_gather(v: Value) -> bool:

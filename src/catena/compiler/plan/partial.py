@@ -27,7 +27,7 @@ def chunk(limits: Sharing, nest: Nest, in_place: bool) -> int | None:
     if total < limits.worthwhile or not is_foldable(nest, in_place):
         return None
     outer = ranges.first_folded(nest)
-    step = nest.step(outer)
+    step = nest.block(outer)
     kept = math.prod(n for d, n in enumerate(nest.extents) if d not in nest.reduced)
     most = nest.trips // (FEWEST * kept * len(nest.folds))
     count = min(limits.chunks(total), nest.extents[outer] // step, most)

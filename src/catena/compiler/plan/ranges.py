@@ -50,7 +50,7 @@ class Open(NamedTuple):
         out = [] if self.outer is None else [0, nest.extents[self.outer]]
         if self.folded is not None:
             n = nest.extents[self.folded]
-            out += [0, n - n % nest.step(self.folded), *([n] if self.ragged else [])]
+            out += [0, n - n % nest.block(self.folded), *([n] if self.ragged else [])]
         return out
 
     def key(self, nest: Nest) -> tuple:
@@ -73,7 +73,7 @@ def choose(nest: Nest, in_place: bool, cut: int | None = None) -> Open:
     wanted = [d for d in (furthest, cut) if d is not None and may_open(nest, d, in_place)]
     outer = outer if outer in wanted else None
     folded = folded if folded in wanted else None
-    return Open(outer, folded, folded is not None and bool(nest.extents[folded] % nest.step(folded)))
+    return Open(outer, folded, folded is not None and bool(nest.extents[folded] % nest.block(folded)))
 
 
 def first_folded(nest: Nest) -> int | None:
@@ -92,6 +92,6 @@ def may_open(nest: Nest, d: int, in_place: bool) -> bool:
     if d != nest.vector:
         return d != nest.tile or d == nest.order[0]  # outside of the lanes, it is a loop like others
     n = nest.extents[d]
-    if n <= nest.width or n < nest.step(d):
+    if n <= nest.width or n < nest.block(d):
         return False
-    return d in nest.reduced or is_idempotent(nest, d, in_place) or n % nest.step(d) == 0
+    return d in nest.reduced or is_idempotent(nest, d, in_place) or n % nest.block(d) == 0
