@@ -154,6 +154,18 @@ def test_roots_of_unity_are_exact(n):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=2**-53)
 
 
+@pytest.mark.parametrize("h", [4, 4096, 4100, 4102, 5004])
+@pytest.mark.parametrize("real", ["float32", "float64"])
+def test_half_the_roots(h, real):
+    powers = np.arange(h + 3)
+    wanted = fourier.roots_of_unity(powers, 2 * h)
+    found = fourier.half_roots(h, 3, real)
+    assert found.dtype == real
+    for part, exact in zip(found, (wanted.real, wanted.imag), strict=True):
+        np.testing.assert_allclose(part, exact.astype(real), rtol=0, atol=np.finfo(real).eps)
+        assert not part[exact == 0].any()
+
+
 @pytest.mark.parametrize(("a", "b"), [(3, 5), (10, 100), (256, 300)])
 def test_roots_between_two_sweeps(a, b):
     width = 16

@@ -183,6 +183,7 @@ def _operations(n: int) -> int:
 # ---- roots of unity ----------------------------------------------------------------------------------------
 
 WIDER = {"float32": np.float64, "float64": np.longdouble}  # in which roots are found before they are rounded
+LONG = 4096  # roots, from which they are products of few
 
 
 def roots_of_unity(powers: np.ndarray, n: int, dtype=np.longdouble) -> np.ndarray:
@@ -196,6 +197,21 @@ def roots_of_unity(powers: np.ndarray, n: int, dtype=np.longdouble) -> np.ndarra
     real, imag = np.where(swap, s, c), np.where(swap, c, s)
     real = np.where((octant >= 2) & (octant < 6), -real, real)
     return real + 1j * np.where(octant < 4, -imag, imag)
+
+
+def half_circle(n: int, dtype, parts: np.ndarray) -> None:
+    """Fills rows of real and of imaginary parts with the powers 0 to n / 2 of exp(-2 pi i / n), where 8 divides n: with
+    those of the first eighth of the circle, of which the others have the digits. Each of these is the product of one of
+    a few and one of as many.
+    """
+    eighth = n // 8
+    step = 1 << (eighth.bit_length() + 1) // 2
+    near, far = (roots_of_unity(np.arange(0, end, by), n, dtype) for end, by in ((step, 1), (eighth + 1, step)))
+    first = np.outer(far, near).ravel()[: eighth + 1]
+    parts[:, : eighth + 1] = first.real, first.imag
+    parts[:, eighth : 2 * eighth + 1] = -first.imag[::-1], -first.real[::-1]
+    parts[:, 2 * eighth :] = parts[0, 2 * eighth :: -1], parts[1, 2 * eighth :: -1]
+    np.negative(parts[0, 2 * eighth + 1 :], out=parts[0, 2 * eighth + 1 :])
 
 
 def root_of_unity(power: int, n: int) -> complex:
@@ -280,5 +296,11 @@ def _crosswise(w: np.ndarray) -> np.ndarray:
 @remembered(64)
 def half_roots(h: int, padding: int, real: str) -> np.ndarray:
     """The first half of the powers of the root of order 2 h: real parts, then imaginary parts, each with some more."""
-    roots = roots_of_unity(np.arange(h + padding), 2 * h, WIDER[real])
-    return np.stack([roots.real, roots.imag]).astype(real)
+    wider, roots = WIDER[real], np.empty((2, h + padding), real)
+    start = 0
+    if h % 4 == 0 and h >= LONG and np.finfo(wider).eps < np.finfo(real).eps:
+        half_circle(2 * h, wider, roots[:, : h + 1])
+        start = h + 1
+    others = roots_of_unity(np.arange(start, h + padding), 2 * h, wider)
+    roots[:, start:] = others.real, others.imag
+    return roots
