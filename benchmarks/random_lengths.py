@@ -68,7 +68,7 @@ def main() -> int:
     os.environ["CATENA_CACHE"] = "0"
     logging.disable(logging.CRITICAL)
     jax, lengths = importlib.import_module("catena"), importlib.import_module("catena.compiler.native.lengths")
-    search.SHAPES[:], lengths.IS_ON = SHAPES, True
+    search.SHAPES[:] = SHAPES
     draw, seed, end = random.Random(options.seed), options.seed, time.monotonic() + 60 * options.minutes
     counts = dict.fromkeys(("programs", "calls", "do not fit", "wrong"), 0)
     while time.monotonic() < end:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from catena.compiler.emit.nest import NestWriter
 from catena.compiler.graph.ordering import take_last
 from catena.compiler.plan import products
 from catena.core.config import override
@@ -68,3 +69,11 @@ def test_walks_of_products():
     for steps in ([(3, 4), (5, 1)], [(3, -4)]):
         with pytest.raises(CompileError, match="walks over it"):
             products.check_walk("it", steps, 12)
+
+
+def test_what_is_not_written_is_nan_or_minus_one(monkeypatch):
+    monkeypatch.setattr(NestWriter, "write", lambda self: None)
+    with override("jax_check_bounds", True):
+        floats, booleans = compile_fn(lambda b, x: (b.map("neg", x), b.map("lt", x, x)), x)(x)
+        table = compile_fn(lambda b, x: b.map("neg", x), np.arange(10))(np.arange(10))[0]
+    assert np.isnan(floats).all() and (table == -1).all() and booleans.view(np.int8).tolist() == [-1] * 10

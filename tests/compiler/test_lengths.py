@@ -18,11 +18,6 @@ pytestmark = pytest.mark.skipif(context.check_bounds, reason="in checked mode, k
 LIKE_COMPILED = ("numbers", "code_name", "imports", "out_specs", "arena_bytes", "flops", "bytes", "reused", "can_fail")
 
 
-@pytest.fixture(autouse=True)
-def plans_are_on(monkeypatch):
-    monkeypatch.setattr(lengths, "IS_ON", True)
-
-
 @pytest.fixture
 def family(monkeypatch):
     """The families, none at first, and no disk."""

@@ -8,7 +8,6 @@ import catena.numpy as jnp
 from catena import lax
 from catena.compiler.graph.settled import MOST_BYTES
 from catena.compiler.native import compile as compiling
-from catena.compiler.native import lengths
 from catena.compiler.native.compile import compile_jaxpr, program_of
 
 rng = np.random.default_rng(5)
@@ -124,7 +123,6 @@ def test_what_is_tested_is_computed_in_each_call():
 def test_programs_of_other_lengths_are_no_plans(monkeypatch):
     """What is computed now is stored, so sums beside it may be fused otherwise: bits would hang on what came before."""
     made, record = [], compiling.compile_recorded
-    monkeypatch.setattr(lengths, "IS_ON", True)
     monkeypatch.setattr(compiling, "compile_recorded", lambda *args: made.append(record(*args)))
     draws = jax.jit(lambda x: jnp.sum(x * jax.random.normal(jax.random.key(3), x.shape, x.dtype), 1))
     plain = jax.jit(lambda x: jnp.sum(x * jnp.sin(x), 1))

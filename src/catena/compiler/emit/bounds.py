@@ -3,6 +3,7 @@
 `CATENA_CHECK_BOUNDS=1` (the flag `jax_check_bounds`) compiles them in. An access beyond the memory of its value
 is not made: the kernel ends, the program stops, and the caller gets an error that names the kernel and the value.
 Masked lanes may point anywhere. What tiles of products read is known when they are written, and checked then.
+Memory that nothing was written to yet holds NaN, and integers of -1, so results that hang on it are wrong each time.
 """
 
 from __future__ import annotations
@@ -11,6 +12,13 @@ from catena.compiler.graph.types import Type
 from catena.runtime.status import FIRST_VIOLATION
 
 GLOBAL = "@violation = global i64 0, align 8\n"
+
+
+def unwritten(e, arena_bytes: int, results: list[tuple[str, int]]) -> None:
+    """Fills the memory of temporaries and results, of which the pointers and bytes are told, before anything runs."""
+    for pointer, size in [("%arena", arena_bytes), *results]:
+        if size:
+            e.do(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 -1, i64 {size}, i1 false)")
 
 
 class Sites:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import checks, stack_steps
+from catena.compiler.emit import bounds, checks, stack_steps
 from catena.compiler.emit.module import NUMBERS, Module
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.emit.sizes import Sizes
@@ -35,6 +35,9 @@ def write_program(w: ProgramWriter, program: Program, returns_stacks: bool = Fal
         w.place(buffer, _pointer(e, obj))
     before, start = len(e.lines), e.block
     e.block = "body"
+    if w.sites is not None:
+        fresh = [b for i, b in enumerate(program.outputs) if i not in program.reused]
+        bounds.unwritten(e, program.arena_bytes, [(w.pointer(b), b.bytes) for b in fresh])
     w.block(program.body)
     checks.stop_if_failed(w)
     body = e.lines[before:]

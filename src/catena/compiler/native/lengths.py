@@ -201,14 +201,9 @@ def told(numbers: Sequence[int], arena_bytes: int, flops: int, moved: int, outpu
     return [*numbers, arena_bytes, flops, moved, *(n for v in outputs for n in v.shape)]
 
 
-# Off: of 4,741 calls of the standard deviation of stacked rows, at random lengths, 7 got another length's numbers from
-# plans (`make random-lengths`, seed 5501601), and nobody knows yet which decision was not written down.
-IS_ON = False
-
-
 def family_of(text: str, donated: tuple[bool, ...], numbers: list) -> Family | None:
-    """The family of a jaxpr, under the flags in force; None where there are none, or programs tell more than code."""
-    if not IS_ON or context.dump_ir_to or context.check_bounds:
+    """The family of a jaxpr, under the flags in force; None where programs tell more than their code."""
+    if context.dump_ir_to or context.check_bounds:
         return None
     flags = [repr(getattr(context, flag.attribute)) for flag in TRACED]
     key = (text, tuple(donated), *flags, host.this_machine())
