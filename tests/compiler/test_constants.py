@@ -143,3 +143,11 @@ def test_scalars_do_not_stand_between_loops():
         return y * scale, jnp.tanh(y)
 
     assert len(nests(f, np.ones(1000, np.float32), np.float32(2))) == 1
+
+
+def test_rows_that_are_spread_are_computed_once():
+    """What is done to rows that are the same in each place of a batch, is done to the row."""
+    f = jax.jit(lambda x, y: x + jnp.exp(jnp.broadcast_to(y, x.shape) * 2 + 1))
+    x, y = np.ones((400, 50), np.float32), np.linspace(-1, 1, 50, dtype=np.float32)
+    np.testing.assert_allclose(f(x, y), 1 + np.exp(y * 2 + 1) * np.ones((400, 1)), rtol=1e-6)
+    assert "exp" not in f.lower(x, y).compile().as_text("nests").split("nest for")[-1]

@@ -63,3 +63,48 @@ def test_windows_have_some_of_what_is_joined():
     i = np.array([3, 0, 38])
     made = jax.jit(lambda x, i: read(jnp.concatenate([x, jnp.sin(x)], 1), i))(X, i)
     np.testing.assert_array_equal(made, read(jnp.concatenate([X, jnp.sin(X)], 1), i))
+
+
+@pytest.mark.parametrize("mode", ["fill", "clip"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_takes_of_what_was_taken(mode, axis):
+    """As those of places of places: what the first does not find, the second reads as that."""
+    first, second = np.array([3, 1, 70, -2, 0, 3]), np.array([[0, 5], [2, 90], [3, 1]])
+
+    def f(x, i, j):
+        return jnp.take(jnp.take(x, i, axis, mode=mode, fill_value=-7), j, axis, mode="clip")
+
+    n = X.shape[axis]
+    once = np.take(X, np.where(first < 0, first + n, first) if mode == "fill" else first, axis, mode="clip")
+    if mode == "fill":
+        there = (first >= -n) & (first < n)
+        once = np.where(there[:, None] if axis == 0 else there, once, np.float32(-7))
+    np.testing.assert_array_equal(jax.jit(f)(X, first, second), np.take(once, second, axis, mode="clip"))
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 40])
+@pytest.mark.parametrize("given", [[0], [-3], [99]])
+def test_rows_that_share_places_by_take_along_axis(n, given):
+    """A row of places that is spread over a batch: beyond the row, there is nothing."""
+    x = RNG.standard_normal((300, 2, n)).astype(np.float32)
+    places = np.array([*range(n - 1), *given])
+
+    def f(x, i):
+        return jnp.take_along_axis(x, jnp.broadcast_to(i, x.shape), -1)
+
+    inside = (places >= -n) & (places < n)
+    wanted = np.where(inside, x[..., np.where(inside, places, 0)], np.float32(np.nan))
+    np.testing.assert_array_equal(jax.jit(f)(x, places), wanted)
+    gradient = jax.jit(jax.grad(lambda x: jnp.sum(jnp.where(inside, f(x, places), 0) ** 2)))(x)
+    expected = np.zeros_like(x)
+    for k in np.flatnonzero(inside):
+        expected[..., places[k]] += 2 * x[..., places[k]]
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6)
+
+
+def test_what_is_taken_twice_is_read_once():
+    def f(x, i, j):
+        return x[:, i].at[:, j].get(mode="clip")
+
+    nests = jax.jit(f).lower(jnp.ones((5000, 3)), jnp.arange(3), jnp.arange(3)).compile().as_text("nests")
+    assert nests.count("<5000") == 1

@@ -48,3 +48,16 @@ def test_rows_that_nobody_reads_are_not_computed():
     cut = jax.vmap(lambda x, i: lax.dynamic_slice_in_dim(x, i, 30), (0, None))
     made = nests(jax.make_jaxpr(lambda x, i: cut(jnp.stack([x * k for k in (2, 3)]), i) + 1)(x, 3))
     assert "<4000" not in "".join(made)
+
+
+def test_slices_of_what_is_computed_of_joined_arrays():
+    """They are computed of slices, and what they leave out is not."""
+    x, y = (rng.standard_normal(n, np.float32) for n in (300, 4000))
+    f = lambda x, y: jnp.exp(jnp.concatenate([x, y]) * 2)  # noqa: E731
+    for cut in (slice(0, 300), slice(0, 90, 3), slice(290, 310), slice(1000, 1900), slice(299, 301)):
+        found = jax.jit(lambda x, y: f(x, y)[cut] - 1)(x, y)  # noqa: B023
+        np.testing.assert_allclose(found, np.exp(np.concatenate([x, y]) * 2)[cut] - 1, rtol=1e-5, atol=1e-6)
+    made = nests(jax.make_jaxpr(lambda x, y: f(x, y)[:300] + 1)(x, y))
+    assert "<4000" not in "".join(made)
+    made = nests(jax.make_jaxpr(lambda x, y: (f(x, y)[:300], f(x, y)[5:]))(x, y))
+    assert "".join(made).count("exp") == 1, "what others read too is computed once"

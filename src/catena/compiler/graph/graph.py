@@ -271,6 +271,8 @@ class Builder:
             return x
         if x.form == "constant" and x.shape == ():
             return self.constant(convert_scalar(x.params.array, dtype))
+        if x.form == "broadcast" and not x.args[0].ndim:
+            return self.full(x.shape, self.convert(x.args[0], dtype))
         if (found := layouts.before(self, lambda x: self.convert(x, dtype), x)) is not None:
             return found
         return self.value("map", x.shape, dtype, [x], Map("convert"))

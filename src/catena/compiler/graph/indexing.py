@@ -48,9 +48,64 @@ def gather(b, operand, indices, numbers, slice_sizes, mode: str, fill_value=None
         limit = [s + m for s, m in zip(start, places.slice_sizes)]
         return b.reshape(b.slice(operand, start, limit), shape)
     fill = fill_value if hasattr(fill_value, "form") or mode != "fill" else b.constant(fill_value, operand.dtype)
+    indices, places = _without_rows(b, indices, places, operand.shape)
+    while _is_of_gathered(b, operand, places):
+        indices, operand, fill, places = _composed(b, operand, indices, places)
     if _lies_in_parts(b, operand, places):
         return _gather_parts(b, operand, indices, fill, shape, places)
     return _gather(b, operand, indices, fill, shape, places)
+
+
+def _is_of_gathered(b, operand, p: Indices) -> bool:
+    """Whether elements along one dimension are read, the others whole, of what was read so along the same."""
+    if operand.form != "gather" or p.mode == "fill" or b.checks.kinds:
+        return False
+    inner = operand.params
+    d = _only_dimension(operand.args[0].shape, inner)
+    return d is not None and inner.batch_dims == (d,) and d == _only_dimension(operand.shape, p)
+
+
+def _only_dimension(shape: tuple, p: Indices) -> int | None:
+    """The dimension along which single elements are read, where windows have the whole of all others."""
+    if len(p.start_index_map) != 1 or p.batching:
+        return None
+    (d,) = p.start_index_map
+    whole = all(n == m for e, (n, m) in enumerate(zip(shape, p.slice_sizes)) if e != d)
+    return d if whole and p.slice_sizes[d] == 1 and d not in p.window_dims else None
+
+
+def _composed(b, operand, indices, p: Indices) -> tuple:
+    """`x[i][j]` as `x[i[j]]`: the places of places, and what is read there."""
+    x, first, *fill = operand.args
+    rank = indices.ndim - 1
+    rows = Indices((rank,), (1,), tuple(range(rank)), (), (0,), (1, 1), p.mode)
+    found = _gather(b, first, indices, None, (*indices.shape[:-1], 1), rows)
+    sizes = tuple(1 if e == p.start_index_map[0] else n for e, n in enumerate(x.shape))
+    return found, x, fill[0] if fill else None, p._replace(mode=operand.params.mode, slice_sizes=sizes)
+
+
+def _without_rows(b, indices, p: Indices, shape: tuple) -> tuple[Any, Indices]:
+    """Indices that are the same in each row of a batch, without the rows, of which windows have the whole: so it is
+    seen that rows share places (`take_along_axis` by one row of indices).
+    """
+    if indices.form != "broadcast" or not p.batching:
+        return indices, p
+    same = {k: d for d, k in p.batching if k not in indices.params.dims}
+    kept = [k for k in range(indices.ndim) if k not in same]
+    windows = sorted([*zip(p.offset_dims, p.window_dims), *((p.batch_dims[k], d) for k, d in same.items())])
+    window_dims = tuple(d for _, d in windows)
+    if not same or list(window_dims) != sorted(window_dims):
+        return indices, p
+    inner = b.broadcast_in_dim(
+        indices.args[0], [indices.shape[k] for k in kept], [kept.index(k) for k in indices.params.dims]
+    )
+    return inner, p._replace(
+        offset_dims=tuple(o for o, _ in windows),
+        window_dims=window_dims,
+        batch_dims=tuple(o for k, o in enumerate(p.batch_dims) if k not in same),
+        batching=tuple((d, kept.index(k)) for d, k in p.batching if k not in same),
+        slice_sizes=tuple(shape[d] if d in same.values() else n for d, n in enumerate(p.slice_sizes)),
+    )
 
 
 def _gather(b, operand, indices, fill, shape, p: Indices):

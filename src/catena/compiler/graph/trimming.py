@@ -6,13 +6,12 @@ arrays are not computed. (A slice that lies in one part is a slice of that from 
 
 from __future__ import annotations
 
-import math
-
 from catena.compiler.graph.forms import FORMS, Concatenate, Slice
 from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.replacement import insert
 
-FEW = 2  # one row of so many is read at most
+FEW = 2  # one element of so many is read at most
+MOST = 16  # operations that are looked through
 
 
 def trim(region: Region) -> Region:
@@ -34,27 +33,64 @@ def _trimmed(region: Region) -> dict[int, list[Value]]:
     made: dict[int, list[Value]] = {}
     place = {id(v): v.number for v in live}  # of a value, or of the one before which it goes
     for v in reversed(live):
-        if v.form == "concatenate" and v.number not in kept and all(_leaves_out(u, v) for u in users[v.number]):
+        if v.number not in kept and _is_trimmed(v, users[v.number]):
             for user in users[v.number]:
                 before = place[id(user)]
-                slices = _join(user, v)
+                slices = _compute(user, v) if v.form == "map" else _join(user, v)
                 made[before] = [*slices, *made.get(before, ())]
                 for each in slices or [user]:
                     place[id(each)] = before
-                    users[each.args[0].number].append(each)
+                    for read in {x.number for x in each.args}:
+                        users[read].append(each)
             for part in {x.number for x in v.args}:
                 users[part] = [u for u in users[part] if u is not v]
     return made
 
 
+def _is_trimmed(v: Value, users: list[Value]) -> bool:
+    """Whether little is read of what is joined, or of an elementwise operation of such, by a single reader."""
+    if v.form == "concatenate":
+        return all(_leaves_out(u, v) for u in users)
+    if v.form != "map" or len(users) != 1 or users[0].form != "slice" or FEW * users[0].size > v.size:
+        return False
+    return 0 < users[0].size and _joins(v)
+
+
+def _joins(v: Value) -> bool:
+    """Whether elementwise operations, a few at most, lead to what is joined."""
+    pending, left = [v], MOST
+    while pending and left:
+        x, left = pending.pop(), left - 1
+        if x.form == "concatenate":
+            return True
+        if x.form == "map":
+            pending += x.args
+    return False
+
+
 def _leaves_out(user: Value, v: Value) -> bool:
-    """Whether `user` reads some rows of `v`, of whatever is joined as many neighbours as it likes."""
+    """Whether `user` reads some rows of `v`, or some of its parts; of whatever is joined neighbours."""
     if user.form not in ("slice", "dynamic_slice") or not user.size or user.args[0] is not v:
         return False
     d = v.params.dimension
-    read, all_ = (math.prod(n for e, n in enumerate(x.shape) if e != d) for x in (user, v))
     whole = user.params.strides[d] == 1 if user.form == "slice" else user.shape[d] == v.shape[d]
-    return whole and FEW * read <= all_
+    return whole and FEW * user.size <= v.size
+
+
+def _compute(user: Value, v: Value) -> list[Value]:
+    """Makes a slice of an elementwise operation one of slices, which are returned."""
+    made = {a.number: _sliced(a, user) for a in v.args}
+    user.form, user.args, user.params = "map", tuple(made[a.number] for a in v.args), v.params
+    return list(made.values())
+
+
+def _sliced(x: Value, user: Value) -> Value:
+    """What the slice `user` reads, of an operand."""
+    spread = x.form == "broadcast" and not x.args[0].ndim
+    args, params = (x.args, x.params) if spread else ((x,), user.params)
+    new = Value(x.form if spread else "slice", user.shape, x.dtype, args, params, user.number, user.source)
+    new.bounds = x.bounds
+    return new
 
 
 def _join(user: Value, v: Value) -> list[Value]:

@@ -262,6 +262,9 @@ class _Fuser:
             wasted = u.form == "pad" and u.size >= MOSTLY_PADDING * v.size and _reads(v, self.stored, _is_gather)
             if FORMS[u.form].fold and self._is_long(v, u.params.axes):
                 return f"{u.form} v{u.number} folds short rows, of which lanes hold many where little is done"
+            is_place = u.form == "gather" and v is not u.args[0] and u.size >= LONG_ROW * v.size
+            if is_place and _reads(v, self.stored, _is_gather):
+                return f"{u.form} v{u.number} would read each place at a place"
             if self._repeats(u, v) and (costly or weight > cheap or wasted):
                 return f"{u.form} v{u.number} would compute each element several times"
         if len(users) > 1 and (costly or weight > 1):

@@ -1,7 +1,7 @@
 """The passes: from a graph to a program.
 
     block         what is too large to be stored is made in blocks                 Region -> Region
-    bound         integers know their bounds, and indices are not clamped twice    Region -> Region
+    bound         integers know their bounds; indices are not clamped twice, and have 32 bits  Region -> Region
     replace       what loops read where they have written is handed on             Region -> Region
     rotate        conditions that look at arrays are asked where these are made    Region -> Region
     inset         updates at known places are choices, element by element          Region -> Region
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from catena.compiler.graph import insets, intervals, replacement, rotation, trimming
+from catena.compiler.graph import insets, intervals, narrowing, replacement, rotation, trimming
 from catena.compiler.graph.graph import Region
 from catena.compiler.machine import Machine
 from catena.compiler.plan import (
@@ -76,7 +76,7 @@ def _block(region: Region, machine: Machine) -> Region:
 
 
 def _bound(region: Region, machine: Machine) -> Region:
-    return intervals.bound(region)
+    return narrowing.narrow(intervals.bound(region))
 
 
 def _replace(region: Region, machine: Machine) -> Region:
