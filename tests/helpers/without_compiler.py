@@ -22,6 +22,7 @@ ROWS = [
     (BITS, "compiler/test_amx.py", "test_bits_hang_on_a_row_and_a_column_alone"),
     (TEXTS, "compiler/test_trimming.py", "test_rows_that_nobody_reads_are_not_computed",
      "test_slices_of_what_is_computed_of_joined_arrays"),
+    (TEXTS, "compiler/test_updates.py", "test_few_rows_cost_no_array"),
     (BITS, "compiler/test_settled.py", "test_it_has_the_bits_of_what_is_computed_in_each_call"),
     (TEXTS, "compiler/test_settled.py", "test_calls_do_not_compute_it_again", "test_large_results_and_loops_stay",
      "test_what_is_computed_where_it_is_read_stays_there", "test_there_is_room_for_some",

@@ -110,8 +110,8 @@ def _places(shape: tuple, sizes: tuple, starts: dict[int, Value], drops: bool = 
 # ---- the choice ----------------------------------------------------------------------------------------------
 
 
-class _Writer:
-    """Makes the values that a choice needs before it."""
+class Writer:
+    """Makes the values that another needs before it."""
 
     def __init__(self, source):
         self.source, self.made = source, []
@@ -143,7 +143,7 @@ class _Writer:
 
 def _choice(v: Value, start: tuple) -> list[Value]:
     """Makes an update, in place, a choice; returns the values that it needs before it."""
-    w, x, new = _Writer(v.source), v.args[0], _new(v)
+    w, x, new = Writer(v.source), v.args[0], _new(v)
     scattered = v.form == "scatter"
     kind, sizes = (v.params.kind, v.params.indices.slice_sizes) if scattered else ("set", new.shape)
     computed = {d: s for d, s in enumerate(start) if isinstance(s, Value)}
@@ -173,7 +173,7 @@ def _choice(v: Value, start: tuple) -> list[Value]:
     return w.made
 
 
-def _of_dimension(w: _Writer, v: Value, index: Value, d: int) -> Value:
+def _of_dimension(w: Writer, v: Value, index: Value, d: int) -> Value:
     """The number that is for a dimension, among those of an update."""
     if v.form == "scatter" and index.size > 1:
         k = v.params.indices.start_index_map.index(d)

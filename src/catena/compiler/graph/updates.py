@@ -1,0 +1,138 @@
+"""Few rows that are added to zeros, and the zeros that updates begin with.
+
+The gradient of ``x[i]`` is zeros to which rows are added; that of a function which reads `x` elsewhere too is added to
+it. Where the rows are few, the sum is what is elsewhere, but in these rows: zeros are neither written nor read. Rows of
+one place are added up first, beside each other, in their order, so the bits are those of the sum of both arrays.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from catena.compiler.graph.forms import FORMS, Iota, Reduce, Scatter
+from catena.compiler.graph.graph import Region, Value
+from catena.compiler.graph.insets import Writer
+from catena.compiler.graph.replacement import insert
+from catena.core.dtypes import KIND
+
+FEW = 64  # rows that are compared with each other
+LEAST = 1 << 16  # bytes of what they are added to
+PART = 4  # they are at most 1 / PART of it
+
+
+def spare(region: Region) -> Region:
+    """The region, in place, and the regions in it."""
+    pending = [] if region.sites else [region]  # what is tested is looked at as it is
+    while pending:
+        each = pending.pop()
+        pending += [inner for v in each.values if FORMS[v.form].control for inner in v.params.regions]
+        if any(v.form in UPDATES for v in each.values):
+            _add_rows(each)
+            _begin_apart(each)
+    return region
+
+
+UPDATES = ("scatter", "dynamic_update_slice")
+
+
+def _add_rows(region: Region) -> None:
+    live = region.live()
+    users = region.users(live)
+    kept = {v.number for v in (*region.outputs, *region.effects)}
+    made: dict[int, list[Value]] = {}
+    unsigned = {v.number for v in live if _adds_to_zeros(v)}  # that have no -0
+    for v in live:
+        if v.form != "map" or v.params.op != "add" or v.nbytes < LEAST or KIND[v.dtype] not in "fiu":
+            continue
+        for rows, other in (v.args, v.args[::-1]):
+            if rows.number not in kept and users[rows.number] == [v] and _are_few(rows) and rows is not other:
+                made[v.number] = _write_over(v, rows, other, other.number in unsigned)
+                unsigned |= {v.number} if other.number in unsigned else set()
+                break
+    if made:
+        insert(region, made)
+
+
+def _adds_to_zeros(v: Value) -> bool:
+    if v.form != "scatter" or v.params.kind != "add":
+        return False
+    zero = v.args[0]
+    if zero.form != "broadcast" or zero.args[0].form != "constant" or zero.args[0].ndim:
+        return False
+    return not any(zero.args[0].params.array.tobytes())
+
+
+def _are_few(v: Value) -> bool:
+    """Whether a value is few rows that are added to zeros: windows that are one element long along one dimension, and
+    have the whole of the others.
+    """
+    if not _adds_to_zeros(v):
+        return False
+    at, count = v.params.indices, math.prod(v.args[1].shape[:-1])
+    if at.batching or len(at.start_index_map) != 1 or not 1 < count <= FEW or PART * v.args[2].size > v.size:
+        return False
+    (d,) = at.start_index_map
+    sizes = (*v.shape[:d], 1, *v.shape[d + 1 :])
+    return at.slice_sizes == sizes and d not in at.window_dims
+
+
+def _write_over(v: Value, rows: Value, other: Value, unsigned: bool) -> list[Value]:
+    """Makes the sum of `rows` and another value that with some rows written anew; returns what it needs before it."""
+    w, at, (_, indices, new) = Writer(v.source), rows.params.indices, rows.args
+    (d,) = at.start_index_map
+    count = math.prod(indices.shape[:-1])
+    zero = w.constant(0, v.dtype)
+    base = other if unsigned or KIND[v.dtype] != "f" else w.map("add", other, w.spread(zero, v.shape))
+    first = w.reshape(_first_of_each(w, _inside(w, w.reshape(indices, (count,)), v.shape[d], at.mode)), indices.shape)
+    among = at._replace(mode="promise")
+    beside = w.spread(zero, (*v.shape[:d], count, *v.shape[d + 1 :]))
+    summed = w.value("scatter", beside.shape, v.dtype, (beside, first, new), Scatter("add", among))
+    own = w.value("gather", new.shape, v.dtype, (summed, first), among)
+    there = w.value("gather", new.shape, v.dtype, (base, indices), at._replace(mode="clip"))
+    v.form, v.args, v.params = "scatter", (base, indices, w.map("add", own, there)), Scatter("set", at)
+    return w.made
+
+
+def _inside(w: Writer, index: Value, extent: int, mode: str) -> Value:
+    """Indices that tell the same place are the same numbers."""
+    if mode != "clip":
+        return index
+    most = min(extent - 1, np.iinfo(index.dtype).max)
+    low, high = (w.spread(w.constant(n, index.dtype), index.shape) for n in (0, most))
+    return w.map("min", w.map("max", index, low), high)
+
+
+def _first_of_each(w: Writer, index: Value) -> Value:
+    """For each of some integers, the place of the first that is the same."""
+    square = (index.size, index.size)
+    same = w.map("eq", w.spread(index, square, (0,)), w.spread(index, square, (1,)), dtype=bool)
+    places = _counter(w, square)
+    none = w.spread(w.constant(index.size, np.int32), square)
+    return w.value("reduce", index.shape, np.int32, (w.map("select", same, places, none, dtype=np.int32),),
+                   Reduce("min", (1,)))  # fmt: skip
+
+
+def _counter(w: Writer, shape: tuple) -> Value:
+    return w.value("iota", shape, np.int32, (), Iota(1))
+
+
+def _begin_apart(region: Region) -> None:
+    """Updates of one number everywhere, which others read too, begin with an array of their own: writing it takes half
+    as long as a copy.
+    """
+    live = region.live()
+    users = region.users(live)
+    kept = {v.number for v in (*region.outputs, *region.effects)}
+    made: dict[int, list[Value]] = {}
+    for v in live:
+        if v.form in UPDATES:
+            x = v.args[0]
+            shared = x.number in kept or len(users[x.number]) > 1
+            if x.form == "broadcast" and not x.args[0].ndim and shared:
+                own = Value(x.form, x.shape, x.dtype, x.args, x.params, -1, x.source)
+                v.args = (own, *v.args[1:])
+                made[v.number] = [own]
+    if made:
+        insert(region, made)
