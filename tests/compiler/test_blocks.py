@@ -241,3 +241,22 @@ def test_lengths_that_are_planned_by_others(monkeypatch):
         alone = compiled(gradient(by_rows(plain)), args, monkeypatch, stored=True)
         for x, y in zip(f(*args), alone(*args), strict=True):
             np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+
+
+def test_what_a_loop_would_make_of_nothing_large_is_made_outside(monkeypatch):
+    """As of the slope of the gradient of attention whose probabilities are scaled row by row."""
+
+    def loss(q, k, v):
+        scores = q @ k.T * 0.25
+        e = jnp.exp(scores - jnp.max(scores, 1, keepdims=True))
+        p = e / jnp.sum(e, 1, keepdims=True) * q[:, :1]
+        return jnp.sum(jnp.sin(p @ v)) + jnp.sum(jnp.sin(p.T @ q))
+
+    def slope(*xs):
+        return jax.jvp(jax.grad(loss, (0, 1, 2)), xs, tuple(map(jnp.cos, xs)))
+
+    args = [jnp.asarray(np.random.default_rng(k).standard_normal((1050, D)), "float32") for k in range(3)]
+    here, stored = compiled(slope, args, monkeypatch), compiled(slope, args, monkeypatch, stored=True)
+    assert temporaries(here) < temporaries(stored)
+    for x, y in zip(jax.tree.leaves(here(*args)), jax.tree.leaves(stored(*args)), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)

@@ -209,10 +209,17 @@ class Work:
             if v.number in self.place and self._is_read_outside(v):
                 found.setdefault(self.level[v.number], Loop(self, self.level[v.number])).results[v.number] = v
         for level in range(max(found, default=-1), -1, -1):
-            for v in found[level].reads() if level in found else ():
+            if level not in found:
+                continue
+            for v in found[level].reads():
                 if v.number in self.place:
                     own = self.level[v.number]
                     found.setdefault(own, Loop(self, own)).results[v.number] = v
+            made = found[level].values()
+            if not any(v.number in self.large for v in made):  # of nothing large: it is made as it was
+                del found[level]
+                for v in made:
+                    del self.place[v.number]
         loops = [found[level] for level in sorted(found)]
         if self._is_much_repeated(loops):
             return None
