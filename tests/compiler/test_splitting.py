@@ -5,6 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena import lax
 
 rng = np.random.default_rng(0)
 
@@ -72,3 +73,23 @@ def test_few_heads_whose_lanes_run_elsewhere(count):
     nests = jax.jit(f).lower(x).compile().as_text("nests")
     assert "squares" in nests and "div" not in nests
     np.testing.assert_allclose(jax.jit(f)(x), np.einsum("nqhd,nkhd->nhqk", x, 2 * x), rtol=1e-5, atol=1e-4)
+
+
+def test_folds_with_a_function_of_their_own():
+    """The least of each column of heads side by side, and where it is. What is found so far changes each time."""
+
+    def earlier(a, b):
+        (x, i), (y, j) = a, b
+        first = (x < y) | (x == y) & (i < j)
+        return lax.select(first, x, y), lax.select(first, i, j)
+
+    def least(x):
+        y = heads(x)
+        places = lax.broadcasted_iota(np.int32, y.shape, 1)
+        return lax.reduce((y, places), (np.float32(np.inf), np.int32(-1)), earlier, (1,))
+
+    x = rng.normal(size=(3, 4, 7, 32)).astype(np.float32)
+    every = (x + np.float32(1)).transpose(0, 2, 1, 3).reshape(3, 7, -1)
+    found, places = jax.jit(least)(x)
+    np.testing.assert_array_equal(found, every.min(1))
+    np.testing.assert_array_equal(places, every.argmin(1))

@@ -18,6 +18,7 @@ from catena.compiler.kernels.conditions import LOADS
 if TYPE_CHECKING:
     from catena.compiler.kernels.loops import Nest
 
+EACH_TIME = ("accumulator", "load_now")  # what another iteration has changed meanwhile
 LEAST = 16  # iterations of the loop inside: a vector, where that is all that lanes can run along
 
 
@@ -103,6 +104,9 @@ def _depends(nest: Nest) -> list[int]:
     """On which dimensions each statement hangs."""
     found: list[int] = []
     for s in nest.stmts:
+        if s.op in EACH_TIME:
+            found.append((1 << len(nest.extents)) - 1)
+            continue
         place = s.attr[2] if s.op in LOADS else s.attr if s.op == "affine" else affine.ZERO
         mask = sum(1 << d for d, _ in place[1])
         for i in (*s.args, *(t for t, _ in place[2])):
