@@ -117,3 +117,18 @@ def test_carries_of_any_size_are_copied(dtype, n):
     kept = jax.jit(lambda x: lax.scan(lambda c, _: (c[::-1], c), x, None, length=3))(x)
     np.testing.assert_array_equal(kept[0], x[::-1])
     np.testing.assert_array_equal(kept[1], [x, x[::-1], x])
+
+
+def test_loops_that_are_planned_stay_as_they_are():
+    """What is small is asked when the first short line is planned, after the transposition of what is sorted."""
+    x = np.random.default_rng(3).integers(-9, 9, (33, 7)).astype(np.int32)
+
+    def step(i, a):
+        a = jnp.sort(a.T.reshape(33, 7), 1)
+        return lax.dynamic_update_slice(a, lax.dynamic_slice(a, (i - 1, 0), (1, 7)), (i, 0))
+
+    wanted = x
+    for i in range(8):
+        wanted = np.sort(wanted.T.reshape(33, 7), 1)
+        wanted[i] = wanted[i - 1]
+    np.testing.assert_array_equal(jax.jit(lambda x: lax.fori_loop(0, 8, step, x))(x), wanted)

@@ -49,8 +49,9 @@ def _merge(nest: Nest) -> None:
 
 
 def _accesses(nest: Nest):
-    """The values that a nest reads and writes, and where."""
-    _merge(nest)
+    """The values that a nest reads and writes, and where; of one that is scheduled, the loops stay what they are."""
+    if not nest.order:
+        _merge(nest)
     yield from ((s.attr[0], s.attr[2]) for s in nest.stmts if s.op in LOADS)
     yield from ((s.buffer, s.offset) for s in nest.stores)
     yield from ((b, offset) for f in nest.folds for b, _, offset in f.dests)
