@@ -3,7 +3,8 @@
 Where lanes are columns, the sum of each strip of columns reads a little of every row. Of rows that lie far apart in an
 array beyond the caches, each such piece is fetched by itself, from another page. So a band of rows is reduced after
 the other, to a row of partial results, and these are folded: memory is read in its order but for a band's few rows, and
-so is what the same loops write for each row.
+so is what the same loops write for each row. Of short rows that end within lines, strips share lines: these are fetched
+once for a band, not for each strip.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ ROWS = 16  # of a band: as many streams as processors follow, and few partial re
 FEWEST = 8  # bands
 BEYOND = 2  # second caches, from which on an array is read from further away
 APART = 1024  # bytes from a row to the next, from which it is on a strip's way to another page
+SHORT = 512  # bytes from a row to the next, up to which the lines that strips share are a good part of all
 
 
 def rows(memory: Memory, nest: Nest, in_place: bool) -> int | None:
@@ -31,16 +33,17 @@ def rows(memory: Memory, nest: Nest, in_place: bool) -> int | None:
         return None
     if not partial.is_foldable(nest, in_place) or nest.extents[folded[0]] < FEWEST * ROWS:
         return None
-    read = sum(_bytes_apart(s, folded[0], lanes) * nest.trips // nest.extents[lanes] for s in nest.stmts)
+    read = sum(_bytes_apart(memory, s, folded[0], lanes) * nest.trips // nest.extents[lanes] for s in nest.stmts)
     return folded[0] if read > BEYOND * memory.second_cache else None
 
 
-def _bytes_apart(s, d: int, lanes: int) -> int:
-    """How far apart the rows lie that a statement reads, if it does, and if they lie far apart."""
+def _bytes_apart(memory: Memory, s, d: int, lanes: int) -> int:
+    """How far apart the rows lie that a statement reads, if it does, and if they lie far apart, or share lines."""
     if s.op not in LOADS or s.attr[2][2] or affine.coefficient(s.attr[2], lanes) != 1:
         return 0
     apart = abs(affine.coefficient(s.attr[2], d)) * TYPES[s.attr[1]].bytes
-    return apart if apart >= APART else 0
+    shares_lines = memory.line < apart <= SHORT and apart % memory.line
+    return apart if apart >= APART or shares_lines else 0
 
 
 def split(values: list[Value], nest: Nest, d: int) -> tuple[list[Value], list[Nest], list[Nest]]:
