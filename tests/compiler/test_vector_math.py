@@ -105,6 +105,18 @@ def test_subnormals_are_not_flushed():
     assert (harness.Compiled("expm1", "double", 8)(np.full(16, 5e-324)) == 5e-324).all()
 
 
+@pytest.mark.parametrize("elem, bits", [("float", 60), ("double", 200)])
+def test_what_keeps_subnormals_out_changes_no_result(elem, bits):
+    """Arguments that are added to something negligible: those that it makes zero, those around, and subnormal ones."""
+    scalar = FORMATS[elem].scalar
+    tiny = scalar(0.5**bits) * np.array([1, 1 + np.finfo(scalar).eps, 0.5, 3, 2**-20, 2**20, 0], scalar)
+    x = np.resize(np.concatenate([tiny, -tiny, [np.finfo(scalar).smallest_subnormal]]), 16).astype(scalar)
+    for name, wanted in {"exp": 1, "exp2": 1, "cosh": 1, "logistic": 0.5}.items():
+        assert (harness.Compiled(name, elem, 8)(x) == wanted).all(), name
+    for name in ("expm1", "sinh", "tanh"):
+        np.testing.assert_array_equal(harness.Compiled(name, elem, 8)(x), x)
+
+
 def test_results_below_the_normal_numbers_are_rounded_once():
     """By the exponential of doubles, which is exact enough; NaN of either sign stays NaN beside them."""
     x = np.linspace(-104.5, -86.5, 4096, dtype=np.float32)

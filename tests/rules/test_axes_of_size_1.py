@@ -12,7 +12,7 @@ OPERANDS = [np.linspace(0.3, 0.9, np.prod(s), dtype=np.float32).reshape(s) for s
 COUNTS = {
     **dict.fromkeys("add sub mul div rem pow max min atan2 igamma igammac zeta polygamma".split(), 2),
     **dict.fromkeys(
-        "log_gamma_density log_igamma log_igammac digamma_difference beta log_beta owens_t poch binomial expn".split(),
+        "log_gamma_density log_igamma log_igammac log_quotient digamma_difference beta log_beta owens_t poch binomial expn".split(),
         2,
     ),
     **dict.fromkeys("regularized_incomplete_beta log_betainc log_betaincc hyp1f1".split(), 3),

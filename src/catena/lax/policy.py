@@ -78,7 +78,7 @@ ELEMENTWISE = {
     **_rows(2, "digamma_difference binomial log_gamma_density log_igamma log_igammac", FLOATS),
     **_rows(2, "log_igamma_grad_a log_igammac_grad_a", FLOATS),
     **_rows(2, "faddeeva_real faddeeva_imag faddeeva_slope_real faddeeva_slope_imag", FLOATS),
-    **_rows(2, "expn beta log_beta owens_t poch zeta_by_x", FLOATS),
+    **_rows(2, "expn beta log_beta log_quotient owens_t poch zeta_by_x", FLOATS),
     **_rows(1, "neg", HALVES, _number),
     **_rows(2, "add sub add_any lt le gt ge", HALVES, _number),
     **_rows(1, "square abs", HALVES | COMPLEXES, _product),

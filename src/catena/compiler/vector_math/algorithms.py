@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from . import bessel, dual, factorials, faddeeva, hypergeometric, incomplete, integrals, normal
+from . import bessel, dual, factorials, faddeeva, hypergeometric, incomplete, integrals, normal, quotients
 
 FUNCTIONS = incomplete.ALGORITHMS | {
     function.__name__: function
@@ -20,7 +20,7 @@ FUNCTIONS = incomplete.ALGORITHMS | {
         *(hypergeometric.hyp1f1_by_x, hypergeometric.hyp2f1_by_x),
         *(incomplete.log_gamma_density, incomplete.log_igamma, incomplete.log_igammac, incomplete.log_igamma_grad_a),
         *(incomplete.log_igammac_grad_a, incomplete.log_betainc, incomplete.log_betaincc),
-        *(bessel.bessel_i0, bessel.bessel_i1, bessel.bessel_difference),
+        *(bessel.bessel_i0, bessel.bessel_i1, bessel.bessel_difference, quotients.log_quotient),
     )
 }
 

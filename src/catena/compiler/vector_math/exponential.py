@@ -14,25 +14,35 @@ from .text import Value, copysign, fabs, fma, horner, if_any, maximum, minimum, 
 # Beyond these exp(x) is zero or infinite: the least x sits below half the smallest subnormal.
 EXP_RANGE = {"float": (-104.0, 89.0), "double": (-746.0, 710.0)}
 
+# Added to arguments that may be subnormal, since each operation with these takes processors a hundred cycles: far less
+# than what is rounded off where exp(x) is next to 1, and nothing beside greater arguments.
+NEGLIGIBLE = {"float": 2.0**-60, "double": 2.0**-200}
+
 FAR_BELOW = {"float": -87.0, "double": -708.0}  # up to here, 1 + exp(-x) and its inverse are normal numbers
 
 
-def reduce_exp(x: Value) -> tuple[Value, Value, Value]:
-    """n as float and integer, and r = x - n ln2."""
+def reduce_exp(x: Value, less: int = 0) -> tuple[Value, Value, Value]:
+    """n as float and integer, and r = x - n ln2; 2^(n - less) is one shift."""
     high, low = LN2[x.elem]
-    n, n_integer = round_to_integer(x * LOG2_E[x.elem][0])
+    n, n_integer = round_to_integer(x, LOG2_E[x.elem][0], x.format.bias - less)
     return n, n_integer, fma(n, -low, fma(n, -high, x))
 
 
-def scale(x: Value, n: Value) -> Value:
-    """x 2^n, rounded once, for 0 <= x < 4 and n up to where 2^n is infinite, down to twice the normal range.
+def scale(x: Value, n: Value, low: Value | None = None) -> Value:
+    """x 2^n, rounded once, for 0 <= x < 4 and n up to where 2^n is infinite, down to twice the normal range; ``low``:
+    where 2^n is no normal number.
 
     Results down to 2^(n + 1), which x >= 1 has, come from normal numbers; exp and its kin pass 2x and n - 1, so that
     2^n is finite where x 2^n is.
     """
-    low = n < 1 - x.format.bias
+    low = n < 1 - x.format.bias if low is None else low
     normal = x * power_of_two(n, x.elem)
     return if_any(low, lambda: [select(low & x.equals(x), _scale_low(x, n), normal)], [normal])[0]
+
+
+def scale_down(x: Value, n: Value, integer: Value, less: int) -> Value:
+    """`scale` by n - less, of n as float and integer: floats are compared without the integer being made."""
+    return scale(x, integer - less, n < 1.0 + less - x.format.bias)
 
 
 def _scale_low(x: Value, n: Value) -> Value:
@@ -52,20 +62,20 @@ def exp_minus_one_reduced(r: Value) -> Value:
 
 def exp(x: Value) -> Value:
     least, greatest = EXP_RANGE[x.elem]
-    _, n, r = reduce_exp(minimum(maximum(x, least), greatest))
-    return scale(fma(exp_minus_one_reduced(r), 2.0, 2.0), n - 1)
+    n, integer, r = reduce_exp(minimum(maximum(x, least), greatest) + NEGLIGIBLE[x.elem], 1)
+    return scale_down(fma(exp_minus_one_reduced(r), 2.0, 2.0), n, integer, 1)
 
 
 def short_exp(x: Value) -> Value:
     """exp(x) to single precision, of a double for which it is a normal number."""
-    n, n_integer = round_to_integer(x * LOG2_E["double"][0])
+    n, n_integer = round_to_integer(x, LOG2_E["double"][0], x.format.bias)
     return fitted_to(text, fitted.EXP_SINGLE, fma(n, -LN2["double"][0], x)) * power_of_two(n_integer, "double")
 
 
 def exp_pair(x: Value) -> Pair:
     """exp(x) where it and what is rounded off it are normal numbers."""
     high, low = LN2[x.elem]
-    n, n_integer = round_to_integer(x * LOG2_E[x.elem][0])
+    n, n_integer = round_to_integer(x, LOG2_E[x.elem][0], x.format.bias)
     part = fma(n, -high, x)
     r = fma(n, -low, part)
     lost = fma(n, -low, part - r)
@@ -82,11 +92,11 @@ def exp_sum_times(high: Value, low: Value, factor: Value) -> Value:
     least, greatest = EXP_RANGE[high.elem]
     clamped = minimum(maximum(high, least - 1.0), greatest)
     low = select(clamped.equals(high), low, 0.0)
-    _, n, r = reduce_exp(clamped)
+    n, integer, r = reduce_exp(clamped + NEGLIGIBLE[high.elem], 7)
     r_sum = r + low
     low = (r - r_sum) + low
     tail = fma(r_sum * r_sum, horner(r_sum, tables.EXP[high.elem]), low)
-    return scale(fma(r_sum + tail, 2.0, 2.0) * (factor * 64.0), n - 7)
+    return scale_down(fma(r_sum + tail, 2.0, 2.0) * (factor * 64.0), n, integer, 7)
 
 
 def exp_sum(high: Value, low: Value) -> Value:
@@ -96,21 +106,21 @@ def exp_sum(high: Value, low: Value) -> Value:
 
 def exp2(x: Value) -> Value:
     least, greatest = (-151.0, 129.0) if x.elem == "float" else (-1076.0, 1025.0)
-    x = minimum(maximum(x, least), greatest)
-    n, n_integer = round_to_integer(x)
+    x = minimum(maximum(x, least), greatest) + NEGLIGIBLE[x.elem]
+    n, integer = round_to_integer(x, offset=x.format.bias - 1)
     r = x - n
-    return scale(fma(r + r, horner(r, tables.EXP2[x.elem]), 2.0), n_integer - 1)
+    return scale_down(fma(r + r, horner(r, tables.EXP2[x.elem]), 2.0), n, integer, 1)
 
 
 def expm1(x: Value) -> Value:
     """2^n (exp(r) - 1) + (2^n - 1), with everything halved until the end so that 2^1024 never appears."""
-    greatest = EXP_RANGE[x.elem][1]
-    n, n_integer, r = reduce_exp(minimum(maximum(x, -50.0), greatest))
+    greatest, small = EXP_RANGE[x.elem][1], fabs(x) < x.format.epsilon
+    n, n_integer, r = reduce_exp(select(small, 0.0, minimum(maximum(x, -50.0), greatest)), 1)
     p = exp_minus_one_reduced(r)
     half = power_of_two(n_integer - 1, x.elem)
     result = fma(half, p, half - 0.5) * 2.0
     # n = 0 needs no scaling, and halving would lose bits of subnormals; zero keeps its sign.
-    return select(n.equals(0.0), select(fabs(x) < x.format.epsilon, x, p), result)
+    return select(n.equals(0.0), select(small, x, p), result)
 
 
 def logistic(x: Value) -> Value:
@@ -118,8 +128,8 @@ def logistic(x: Value) -> Value:
     has errors enough of its own. Far below zero it is exp(x).
     """
     least = FAR_BELOW[x.elem]
-    bound, (high, low) = minimum(maximum(x, least), 50.0), LOG2_E[x.elem]
-    n, n_integer = round_to_integer(bound * -high)
+    bound, (high, low) = minimum(maximum(x, least), 50.0) + NEGLIGIBLE[x.elem], LOG2_E[x.elem]
+    n, n_integer = round_to_integer(bound, -high, x.format.bias)
     r = fma(bound, -low, fma(bound, -high, -n))
     power = power_of_two(n_integer, x.elem)
     other = fma(power * r, horner(r, tables.EXP2[x.elem]), power)
@@ -132,26 +142,26 @@ def logistic(x: Value) -> Value:
 
 
 def tanh(x: Value) -> Value:
-    """Of doubles, an odd polynomial to 0.625, 1 - 2 / (exp(2x) + 1) beyond (Cephes' split), where errors of exp(2x)
-    count less than half: it is 2^n 2^r, of which only the sum with one is rounded.
+    """Of doubles, a quotient of polynomials to 0.7, 1 - 2 / (exp(2x) + 1) beyond (Cephes' form), where errors of
+    exp(2x) count a third: it is 2^n 2^r, of which only the sum with one is rounded. Both subtract one quotient.
     """
     if x.elem == "float":
         return pieces.TANH(x)
     a = fabs(x)
-    z = a * a
-    small = fma(a * z, horner(z, tables.TANH[x.elem]), a)
-    bound, (high, low) = minimum(a, 21.0), LOG2_E[x.elem]
-    n, n_integer = round_to_integer(bound * (2.0 * high))
-    r = fma(bound, 2.0 * low, fma(bound, 2.0 * high, -n))
-    scale = power_of_two(n_integer, x.elem)
-    sum_with_one = fma(r * scale, horner(r, tables.EXP2[x.elem]), scale + 1.0)
-    return copysign(select(a < 0.625, small, 1.0 - 2.0 / sum_with_one), x)
+    near, z = a < 0.7, a * a
+    over, under = (horner(z, numbers) for numbers in fitted.TANH)
+    bound, twice = minimum(a, 21.0) + NEGLIGIBLE[x.elem], 2.0 * LOG2_E[x.elem][0]
+    n, integer = round_to_integer(bound, twice, x.format.bias)
+    r, power = fma(bound, twice, -n), power_of_two(integer, x.elem)
+    sum_with_one = fma(r * power, fitted_to(text, fitted.TANH_POWER, r), power + 1.0)
+    less = select(near, a * z * over, 2.0) / select(near, under, sum_with_one)
+    return copysign(select(near, a, 1.0) - less, x)
 
 
 def half_exp(x: Value) -> Value:
     """exp(x) / 2 for x >= 0, finite wherever that is."""
-    _, n, r = reduce_exp(minimum(x, EXP_RANGE[x.elem][1] + 1.0))
-    return scale(fma(exp_minus_one_reduced(r), 2.0, 2.0), n - 2)
+    n, integer, r = reduce_exp(minimum(x, EXP_RANGE[x.elem][1] + 1.0) + NEGLIGIBLE[x.elem], 2)
+    return scale_down(fma(exp_minus_one_reduced(r), 2.0, 2.0), n, integer, 2)
 
 
 def sinh(x: Value) -> Value:

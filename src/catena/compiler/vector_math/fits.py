@@ -24,16 +24,14 @@ GOALS = dict.fromkeys(
         "LOG_SINGLE",
         "EXP_SINGLE",
         "LGAMMA_SINGLE",
-        "DAWSON_SINGLE",
-        "DAWSON_MIDDLE_SINGLE",
-        "DAWSON_FAR_SINGLE",
         "ERFCX_SLOPE_SINGLE",
-        "BESSEL_DIFFERENCE_SINGLE",
-        "BESSEL_DIFFERENCE_FAR_SINGLE",
     ),
     SINGLE,
-) | {"STIRLING_SINGLE": SINGLE * 16}  # at most a ninth of the result
-BY_POWERS = ("LOG_SINGLE", "EXP_SINGLE", "LGAMMA_SINGLE", "STIRLING_SINGLE")  # of small numbers
+) | {
+    "STIRLING_SINGLE": SINGLE * 16,  # at most a ninth of the result
+    "TANH_POWER": GOAL * 8,  # of which a tenth counts
+}
+BY_POWERS = ("LOG_SINGLE", "EXP_SINGLE", "LGAMMA_SINGLE", "STIRLING_SINGLE", "TANH_POWER")  # of small numbers
 X0 = mp.findroot(mp.ei, 0.37)  # the zero of the exponential integral
 C0 = mp.findroot(mp.ci, 0.6)  # the first zero of the cosine integral
 
@@ -48,20 +46,6 @@ def fresnel_parts(x):
     """Those of Fresnel's integrals, DLMF 7.5.3-4."""
     s, c, angle = 0.5 - mp.fresnels(x), 0.5 - mp.fresnelc(x), mp.pi * x * x / 2
     return s * mp.cos(angle) - c * mp.sin(angle), c * mp.cos(angle) + s * mp.sin(angle)
-
-
-def dawson(x):
-    """Dawson's integral, also where its factors are huge and tiny."""
-    with mp.workdps(60 + int(x * x)):
-        return +(mp.exp(-x * x) * mp.erfi(x) * mp.sqrt(mp.pi) / 2)
-
-
-def far_dawson(v):
-    """2 x times Dawson's integral of x = v^(-1/2)."""
-    if v > mp.mpf(1) / 900:
-        x = 1 / mp.sqrt(v)
-        return 2 * x * dawson(x)
-    return mp.fsum(mp.fac2(2 * k - 1) * (v / 2) ** k for k in range(60))  # DLMF 7.12.1
 
 
 def quantile(r):
@@ -128,8 +112,6 @@ def two_pieces(function, bounds):
 INVERSE = mp.mpf(1)
 # Name -> pieces: a function of the variable, and its interval. What the variable is stands where the table is used.
 FITS = {
-    "DAWSON": [(of_root(lambda x: mp.exp(-x * x) * mp.erfi(x) * mp.sqrt(mp.pi) / 2 / x, 2), 0, 1)],
-    "DAWSON_MIDDLE": two_pieces(dawson, (1, 2.5, 4, 6, 8)),
     "EXP1_SMALL": [(lambda x: mp.e1(max(x, mp.mpf(10) ** -40)) + mp.log(max(x, mp.mpf(10) ** -40)), 0, 1)],
     "EXP1_LARGE": [(lambda q: mp.exp(3 * (1 + q) / (1 - q)) * mp.e1(3 * (1 + q) / (1 - q)) * (1 + 3 * (1 + q) / (1 - q))
                     if q < 1 else mp.mpf(1), low, high) for low, high in ((-0.5, 0.25), (0.25, 1))],
@@ -150,19 +132,28 @@ FITS = {
     "BESSEL_DIFFERENCE": two_pieces(bessel_difference, (0, 3, 8, 20)),
     "BESSEL_DIFFERENCE_FAR": [(of_inverse(lambda x: x * mp.sqrt(x) * bessel_difference(x)), 0, INVERSE / 20)],
     "ERFCX_SLOPE_SINGLE": [(scaled_falling_of_erfcx, -1, 1)],
-    "BESSEL_DIFFERENCE_SINGLE": two_pieces(bessel_difference, (0, 4, 12)),
-    "BESSEL_DIFFERENCE_FAR_SINGLE": [(of_inverse(lambda x: x * mp.sqrt(x) * bessel_difference(x)), 0, INVERSE / 12)],
     "QUANTILE_CENTRE_SINGLE": [(of_root(quantile_factor, 1), 0, 5.5)],
     "QUANTILE_SINGLE": two_pieces(lambda root: quantile_factor(root**2), (2.3, 4.3, 10.2)),
     "ERFCX_SINGLE": [(scaled_erfc, -1, 1)],
-    "DAWSON_SINGLE": [(of_root(lambda x: dawson(x) / x, 2), 0, 1)],
-    "DAWSON_MIDDLE_SINGLE": two_pieces(dawson, (1, 2.25, 4)),
-    "DAWSON_FAR_SINGLE": [(far_dawson, 0, INVERSE / 16)],
     "LOG_SINGLE": [(lambda f: mp.log1p(f) / f, mp.sqrt(0.5) - 1, mp.sqrt(2) - 1)],
     "EXP_SINGLE": [(mp.exp, -mp.log(2) / 2, mp.log(2) / 2)],
     "LGAMMA_SINGLE": [(lambda d: mp.loggamma(2 + d) / d, -0.75, 0.5)],
     "STIRLING_SINGLE": [(lambda t: stirling_rest(max(t, mp.mpf(10) ** -20)), 0, 0.4)],
+    "TANH_POWER": [(lambda r: mp.expm1(r * mp.log(2)) / r if r else mp.log(2), mp.mpf(-1) / 2, mp.mpf(1) / 2)],
 }  # fmt: skip
+
+# Name -> a function over an interval, as a quotient of polynomials by powers of the variable: how many coefficients
+# its numerator has, and its denominator beside the last one, which is 1.
+QUOTIENTS = {"TANH": (lambda z: (1 - mp.tanh(mp.sqrt(z)) / mp.sqrt(z)) / z, 0, mp.mpf("0.49"), 3, 3)}
+
+
+def quotient(function, low, high, over: int, under: int) -> tuple[list, list]:
+    """The one that meets the function at Chebyshev points."""
+    count = over + under
+    nodes = [low + (high - low) * (1 + mp.cos(mp.pi * (k + mp.mpf(1) / 2) / count)) / 2 for k in range(count)]
+    rows = [[x**k for k in range(over)] + [-function(x) * x**k for k in range(under)] for x in nodes]
+    found = list(mp.lu_solve(mp.matrix(rows), mp.matrix([function(x) * x**under for x in nodes])))
+    return found[:over], [*found[over:], mp.mpf(1)]
 
 
 def interpolant(function, low, high, degree: int) -> list:
@@ -193,7 +184,7 @@ def greatest_error(function, low, high, coefficients) -> mp.mpf:
 
 
 def fit(function, low, high, goal=GOAL) -> list:
-    for degree in range(6, 45, 2):
+    for degree in range(6, 45):
         coefficients = interpolant(function, low, high, degree)
         if greatest_error(function, low, high, coefficients) < goal:
             return coefficients
@@ -216,7 +207,7 @@ def by_powers(coefficients, low, high) -> list:
 
 def main():
     print(f'"""{HEAD}"""')
-    for name in sys.argv[1:] or FITS:
+    for name in [n for n in sys.argv[1:] or FITS if n in FITS]:
         pieces = FITS[name]
         print(f"\n{name} = (")
         for function, low, high in pieces:
@@ -228,6 +219,9 @@ def main():
             print(textwrap.fill(numbers, 112, initial_indent=INDENT, subsequent_indent=INDENT, break_on_hyphens=False))
             print("    )),")
         print(")  # fmt: skip")
+    for name in set(sys.argv[1:] or QUOTIENTS) & set(QUOTIENTS):
+        over, under = (tuple(float(c) for c in part) for part in quotient(*QUOTIENTS[name]))
+        print(f"\n{name} = (\n    {over},\n    {under},\n)  # fmt: skip")
 
 
 if __name__ == "__main__":

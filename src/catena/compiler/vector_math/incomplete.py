@@ -152,7 +152,7 @@ def _log_density_in_single(m, a, x):
     """To single precision, where no term is greater than the result that it is a part of."""
     large = a >= LARGE_SHAPE
     small = m.where(large, 1.0, a)
-    short = small * m.short_log(x) - x - m.short_lgamma(small + 1.0)
+    short = m.fma(small, m.short_log(x), -x) - m.short_lgamma(small + 1.0)
 
     def by_stirling():
         b = m.where(large, a, LARGE_SHAPE)

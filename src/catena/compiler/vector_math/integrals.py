@@ -7,7 +7,7 @@ exponential integral Ei(x) (1969), for the pieces and the form around the zero. 
 
 import math
 
-from . import fitted, tables
+from . import fitted, placed, tables
 from .factorials import gamma
 from .incomplete import BERNOULLI
 from .polynomials import fitted_to, horner
@@ -97,35 +97,25 @@ def erfcx_slope(m, x, precision):
     return m.where_any(x >= 8.0, series, value)
 
 
-def _dawsn_in_single(m, x, a):
-    small = x * fitted_to(m, fitted.DAWSON_SINGLE, m.where(a < 1.0, x * x, 1.0))
-    middle = fitted_to(m, fitted.DAWSON_MIDDLE_SINGLE, m.where(a < 4.0, m.maximum(a, 1.0), 4.0))
-    inverse = 1.0 / m.maximum(a, 4.0)
-    far = 0.5 * inverse * fitted_to(m, fitted.DAWSON_FAR_SINGLE, inverse * inverse)
-    large = m.where(a < 4.0, middle, far)
-    return m.where(a < 1.0, small, m.where(x < 0.0, -large, large))
-
-
 def dawsn(m, x, precision):
-    """exp(-x^2) times the integral of exp(t^2) from 0 to x; beyond 8 its divergent series (DLMF 7.12.1)."""
+    """exp(-x^2) times the integral of exp(t^2) from 0 to x: over x, far out over the limit 1 / (2 x)."""
     a = m.abs(x)
-    if precision > 1e-12:
-        return _dawsn_in_single(m, x, a)
-    small = x * fitted_to(m, fitted.DAWSON, m.where(a < 1.0, x * x, 1.0))
-    middle = fitted_to(m, fitted.DAWSON_MIDDLE, m.where(a < 8.0, m.maximum(a, 1.0), 8.0))
-    half = 0.5 / m.maximum(a, 8.0)
-    u = 2.0 * (half * half)
-    far = half + half * (u * horner(m, DOUBLE_FACTORIALS, u))
-    large = m.where(a < 8.0, middle, far)
-    return m.where(a < 1.0, small, m.where(x < 0.0, -large, large))
+    table = placed.DAWSON if precision < 1e-12 else placed.DAWSON_SINGLE
+    inverse = 1.0 / m.maximum(a, table.end)
+    half, value = m.where(x < 0.0, -0.5, m.like(x, 0.5)) * inverse, table(m, a, inverse * inverse)
+    if table is placed.DAWSON:
+        return m.where(a > table.end, m.fma(half, value, half), x * value)
+    return m.where(a > table.end, half, x) * value
 
 
 def dawsn_slope(m, x, precision):
-    """The derivative 1 - 2 x dawsn(x), whose terms cancel in the series."""
-    half = 0.5 / m.where(m.abs(x) < 8.0, m.like(x, 8.0), m.abs(x))
-    u = 2.0 * (half * half)
-    near = 1.0 - 2.0 * (x * dawsn(m, m.where(m.abs(x) < 8.0, x, 8.0), precision))
-    return m.where(m.abs(x) < 8.0, near, -(u * horner(m, DOUBLE_FACTORIALS, u)))
+    """The derivative 1 - 2 x dawsn(x), whose terms cancel far out."""
+    a = m.abs(x)
+    table = placed.DAWSON_SLOPE if precision < 1e-12 else placed.DAWSON_SLOPE_SINGLE
+    inverse = 1.0 / m.maximum(a, table.end)
+    u = inverse * inverse
+    value = table(m, a, u)
+    return m.where(a > table.end, u * value, value)
 
 
 # ------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Polynomials by eight pieces, whose coefficients are entries of tables, for floats: as cheap as one polynomial.
+"""Polynomials by eight pieces, whose coefficients are entries of tables: as cheap as one polynomial.
 
 Lanes choose entries of a constant vector. On x86 processors since 2013, LLVM makes one instruction of that, and memory
 is not asked; elsewhere entries are taken one by one.
@@ -7,7 +7,7 @@ is not asked; elsewhere entries are taken one by one.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .text import Type, Value, copysign, fabs, fma, literal, minimum, select
+from .text import FORMATS, Type, Value, copysign, fabs, fma, literal, minimum, select
 
 SIZE = 8  # what a vector of 2013 holds
 
@@ -41,29 +41,78 @@ class Rising(NamedTuple):
         return copysign(fma(slope, t, value), x)
 
 
+class Placed(NamedTuple):
+    """A function of ``a`` by seven pieces of the length 1 / ``scale``, of which the first is half as long, and beyond
+    their ``end`` by one of ``u``, from 0 to 1 / ``far_scale``, as `fit_placed.py` prints it: polynomials in what ``a``
+    or ``u`` is off the middle of its piece, over its length. Scales are floats of a few bits.
+    """
+
+    end: float
+    scale: float
+    far_scale: float
+    low: Sequence[float]  # what is rounded off the first coefficients
+    coefficients: Sequence[Sequence[float]]  # of 1, t, t^2, ...
+
+    def __call__(self, m, a, u):
+        far = a > self.end
+        n, index = m.nearest(a, self.scale)
+        t = m.where(far, m.fma(u, self.far_scale, -0.5), m.fma(a, self.scale, -n))
+        index = m.where(far, SIZE - 1, index)
+        result = m.entry(self.coefficients[-1], index)
+        for numbers in reversed(self.coefficients[1:-1]):
+            result = m.fma(result, t, m.entry(numbers, index))
+        first = m.entry(self.coefficients[0], index)
+        return first + m.fma(result, t, m.entry(self.low, index)) if self.low else m.fma(result, t, first)
+
+
+def nearest(x: Value, factor: float) -> tuple[Value, Value]:
+    """The nearest integer to a product, and bits whose lowest are those of the integer."""
+    magic = 1.5 * 2.0**x.format.mantissa_bits
+    shifted = fma(x, factor, magic)
+    return shifted - magic, shifted.bits()
+
+
 def entry(table: Sequence[float], index: Value) -> Value:
-    """The entry of a table of ``SIZE`` floats at the three low bits of ``index``, whatever the others are."""
+    """The entry of a table of ``SIZE`` floats at the three low bits of ``index``, whatever the others are; of doubles,
+    where these are integers of 64 bits.
+    """
     writer, width = index.writer, index.type.width
+    elem = next(f.elem for f in FORMATS.values() if f.integer == index.elem)
+    if elem == "double" and width > SIZE:  # a register holds no longer table
+        halves = [entry(table, _half(index, k)) for k in range(2)]
+        return _shuffled(*halves, range(width))
     size = max(width, SIZE)  # longer vectors hold the table again and again
-    numbers = ", ".join(f"float {literal(Type('float', 1), number)}" for number in [*table] * (size // SIZE))
-    name, definition = _definition(width, size)
+    numbers = ", ".join(f"{elem} {literal(Type(elem, 1), number)}" for number in [*table] * (size // SIZE))
+    name, definition = _definition(elem, width, size)
     writer.declares.add(definition)
-    result = Type("float", width)
-    return writer.emit(result, f"call {result} {name}(<{size} x float> <{numbers}>, {index.type} {index.name})")
+    result = Type(elem, width)
+    return writer.emit(result, f"call {result} {name}(<{size} x {elem}> <{numbers}>, {index.type} {index.name})")
 
 
-def _definition(width: int, size: int) -> tuple[str, str]:
+def _half(x: Value, which: int) -> Value:
+    half = x.type.width // 2
+    return _shuffled(x, x, range(which * half, (which + 1) * half))
+
+
+def _shuffled(x: Value, y: Value, order: range) -> Value:
+    numbers = ", ".join(f"i32 {k}" for k in order)
+    text = f"shufflevector {x.type} {x.name}, {y.type} {y.name}, <{len(order)} x i32> <{numbers}>"
+    return x.writer.emit(Type(x.elem, len(order)), text)
+
+
+def _definition(elem: str, width: int, size: int) -> tuple[str, str]:
     """The name and the text of what chooses entries for so many lanes, as LLVM makes one instruction of it."""
-    name, index, result = f"@catena.entry.f32x{width}", Type("i32", width), Type("float", width)
-    table = f"<{size} x float> %table"
+    fmt, result = FORMATS[elem], Type(elem, width)
+    name, index = f"@catena.entry.{fmt.suffix}x{width}", Type(fmt.integer, width)
+    table = f"<{size} x {elem}> %table"
     lines = [f"%at = and {index} %index, {literal(index, size - 1)}"]
     if width == 1:
-        lines.append(f"%out.0 = extractelement {table}, i32 %at")
+        lines.append(f"%out.0 = extractelement {table}, {index} %at")
     else:
         for k in range(width):
             before = f"%out.{k - 1}" if k else "poison"
             lines.append(f"%at.{k} = extractelement {index} %at, i64 {k}")
-            lines.append(f"%one.{k} = extractelement {table}, i32 %at.{k}")
-            lines.append(f"%out.{k} = insertelement {result} {before}, float %one.{k}, i64 {k}")
+            lines.append(f"%one.{k} = extractelement {table}, {index.elem} %at.{k}")
+            lines.append(f"%out.{k} = insertelement {result} {before}, {elem} %one.{k}, i64 {k}")
     body = "\n".join(f"  {line}" for line in [*lines, f"ret {result} %out.{width - 1}"])
     return name, f"define internal {result} {name}({table}, {index} %index) alwaysinline nounwind {{\n{body}\n}}"

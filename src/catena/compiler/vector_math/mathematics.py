@@ -14,7 +14,7 @@ import numpy as np
 from catena.core.lazy import load
 from catena.core.shapes import broadcast_shapes
 
-from . import error_function, exponential, gamma, inverses, logarithm, powers, text, trigonometric
+from . import error_function, exponential, gamma, inverses, logarithm, lookup, powers, text, trigonometric
 
 DOUBLE = np.dtype(np.float64)
 PRECISION = {"float": 2.0**-32, "double": 2.0**-53}  # of what is rounded to this type
@@ -53,6 +53,17 @@ class Numpy:
     @staticmethod
     def erf_inv(x):
         return load("scipy.special").erfinv(x)
+
+    @staticmethod
+    def nearest(x, factor: float):
+        """The nearest integer to the product, and a number with the same three low bits."""
+        n = np.rint(np.minimum(x * factor, 2.0**20))  # finite, for differences with it
+        return n, n
+
+    @staticmethod
+    def entry(table, index):
+        """The entry of a table of eight numbers at the three low bits."""
+        return np.take(table, np.nan_to_num(index).astype(np.int64) & (lookup.SIZE - 1))
 
     @staticmethod
     def fma(x, y, z):
@@ -129,6 +140,7 @@ class Written:
     short_exp, short_log, short_lgamma = exponential.short_exp, logarithm.short_log, gamma.short_lgamma
     inverse_power_of_two = inverses.inverse_power_of_two
     short_reciprocal, short_rsqrt, short_sqrt = inverses.short_reciprocal, inverses.short_rsqrt, inverses.short_sqrt
+    nearest, entry = staticmethod(lookup.nearest), staticmethod(lookup.entry)
     plain_lgamma, log_pair, exp_pair = gamma.plain_lgamma, logarithm.log_pair, exponential.exp_pair
 
     @staticmethod

@@ -13,7 +13,7 @@ from .double_double import (
     two_product,
     two_sum,
 )
-from .exponential import exp_sum, scale
+from .exponential import exp_sum, scale_down
 from .inverse import through_double
 from .logarithm import INFINITY, log_pair, reduce_log, reduce_normal_log
 from .text import (
@@ -104,13 +104,13 @@ def exp2_pair(high: Value, low: Value) -> Value:
     """2^(high + low)."""
     bounded = maximum(minimum(high, 1025.0), -1100.0)
     low = select(bounded.equals(high), low, 0.0)
-    n, n_integer = round_to_integer(bounded)
+    n, n_integer = round_to_integer(bounded, offset=bounded.format.bias - 1)
     ln2, ln2_low = LN2["double"]
     r = two_product(bounded - n, ln2)
     r = fast_two_sum(r.high, r.low + fma(bounded - n, ln2_low, low * ln2))
     tail = fma(r.high * r.high, horner(r.high, tables.EXP["double"]), r.low)
     one = two_sum(r.high, 1.0)
-    return scale(2.0 * (one.high + (one.low + tail)), n_integer - 1)
+    return scale_down(2.0 * (one.high + (one.low + tail)), n, n_integer, 1)
 
 
 def positive_power(a: Value, y: Value) -> Value:
@@ -135,7 +135,7 @@ def float_power(a: Value, y: Value) -> Value:
     logarithm = fma(f, _two_chains(f, tables.LOG2_SHORT["double"]), k)
     logarithm = select(a.equals(0.0), -INFINITY, select(a < INFINITY, logarithm, a))
     exponent = maximum(minimum(y * logarithm, 200.0), -200.0)
-    n, n_integer = round_to_integer(exponent)
+    n, n_integer = round_to_integer(exponent, offset=exponent.format.bias)
     r = exponent - n
     return fma(r, _two_chains(r, tables.EXP2_SHORT["double"]), 1.0) * power_of_two(n_integer, "double")
 

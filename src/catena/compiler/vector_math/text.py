@@ -332,15 +332,16 @@ def horner(x: Value, coefficients: Sequence[float]) -> Value:
     return result
 
 
-def round_to_integer(x: Value) -> tuple[Value, Value]:
-    """The nearest integer to x as a float and as an integer; |x| < 2^(mantissa_bits - 2).
+def round_to_integer(x: Value, factor: float | None = None, offset: int = 0) -> tuple[Value, Value]:
+    """The nearest integer to x, or to x times a factor, as a float and as an integer; |x| < 2^(mantissa_bits - 2).
 
     Adding 1.5 * 2^mantissa_bits leaves the integer in the low bits: no conversion instruction, which AVX2
-    lacks for doubles.
+    lacks for doubles. Of the integer n, 2^(n + offset - bias) is one shift (see `power_of_two`).
     """
-    magic = 1.5 * 2.0**x.format.mantissa_bits
-    shifted = x + magic
-    return shifted - magic, shifted.bits() - x.like(magic).bits()
+    low = 1.5 * 2.0**x.format.mantissa_bits
+    magic = low + offset
+    shifted = x + magic if factor is None else fma(x, factor, magic)
+    return shifted - magic, shifted.bits() - x.like(low).bits() - offset
 
 
 def power_of_two(n: Value, elem: str) -> Value:

@@ -15,7 +15,7 @@ from catena.lax.whole import whole
 from catena.numpy.boundary import promote_inexact
 from catena.numpy.documentation import family
 from catena.scipy.special.arguments import numbers, real
-from catena.scipy.special.primitives import entr_p, logit_p
+from catena.scipy.special.primitives import entr_p, log_quotient_p, logit_p
 from catena.transform.custom_call import SymbolicZero
 from catena.transform.custom_jvp import custom_jvp
 from catena.transform.jit import jit
@@ -127,29 +127,13 @@ def _rel_entr(p, q):
 @custom_jvp
 @jit
 def _positive_rel_entr(p, q):
-    return p * _log_quotient(p, q)
+    return p * log_quotient_p.bind(p, q)
 
 
 @_positive_rel_entr.defjvp
 def _positive_rel_entr_jvp(primals, tangents):
     (p, q), (dp, dq) = primals, tangents
-    return _positive_rel_entr(p, q), dp * (_log_quotient(p, q) + 1) - dq * (p / q)
-
-
-@custom_jvp
-@jit
-def _log_quotient(p, q):
-    """log(p / q) of positive numbers, also where the quotient overflows, or is next to 1."""
-    quotient, limits = p / q, jnp.finfo(p.dtype)
-    near, normal = jnp.abs(p - q) < 0.5 * q, (quotient >= limits.tiny) & (quotient <= limits.max)
-    plain = jnp.log(jnp.where(normal, quotient, p)) - jnp.log(jnp.where(normal, 1, q))
-    return jnp.where(near, jnp.log1p(jnp.where(near, p - q, 0) / q), plain)
-
-
-@_log_quotient.defjvp
-def _log_quotient_jvp(primals, tangents):
-    (p, q), (dp, dq) = primals, tangents
-    return _log_quotient(p, q), dp / p - dq / q
+    return _positive_rel_entr(p, q), dp * (log_quotient_p.bind(p, q) + 1) - dq * (p / q)
 
 
 @whole

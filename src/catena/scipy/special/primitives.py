@@ -69,6 +69,8 @@ gamma_p = special("gamma", lambda t, x, y: mul(t, mul(y, digamma(x))))
 log_beta_p = special(
     "log_beta", lambda t, a, b, y: _by_parameter(t, a, b, y), lambda t, a, b, y: _by_parameter(t, b, a, y)
 )
+# log(p / q) of what is not negative
+log_quotient_p = special("log_quotient", lambda t, p, q, y: div(t, p), lambda t, p, q, y: neg(div(t, q)))
 poch_p = special(
     "poch",
     lambda t, z, m, y: mul(t, mul(y, digamma_difference_p.bind(z, m))),

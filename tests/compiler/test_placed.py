@@ -1,0 +1,68 @@
+"""Functions by eight pieces of doubles: where pieces meet, the last ends, and the same bits in lanes of every number."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from catena.compiler.vector_math import algorithms, bessel, fit_placed, harness, lookup, mathematics, placed
+
+EVEN = {
+    "dawsn_slope": (fit_placed.dawson_slope, {"double": placed.DAWSON_SLOPE, "float": placed.DAWSON_SLOPE_SINGLE}),
+    "bessel_i0e": (fit_placed.bessel(0), {"float": placed.I0E_SINGLE}),
+    "bessel_difference": (fit_placed.bessel_difference, {"float": placed.BESSEL_DIFFERENCE_SINGLE}),
+}
+ODD = {
+    "dawsn": (fit_placed.dawson, {"double": placed.DAWSON, "float": placed.DAWSON_SINGLE}),
+    "bessel_i1e": (fit_placed.bessel(1), {"float": placed.I1E_SINGLE}),
+}
+CASES = [(name, elem) for name, (_, tables) in (EVEN | ODD).items() for elem in tables]
+FORMATS = {"float": np.float32, "double": np.float64}
+
+
+def around_the_ends(table: lookup.Placed, scalar: type) -> np.ndarray:
+    """The numbers next to the ends of pieces, some far out, and some inside."""
+    ends = ((np.arange(lookup.SIZE - 1) + 0.5) / table.scale).astype(scalar)
+    next_ = [ends, np.nextafter(ends, scalar(0)), np.nextafter(ends, scalar(np.inf))]
+    return np.concatenate([*next_, table.end * np.array([1.5, 3.0, 11.0], scalar), ends * scalar(0.83)])
+
+
+@pytest.mark.parametrize("name, elem", CASES)
+def test_pieces_meet(name, elem):
+    function, tables = (EVEN | ODD)[name]
+    x = around_the_ends(tables[elem], FORMATS[elem])
+    x = np.resize(x, -(-x.size // 16) * 16)
+    got = harness.Compiled(name, elem, 8)(np.concatenate([x, -x]))
+    with mp.workdps(60):
+        exact = [function(mp.mpf(float(v))) for v in x]
+        units = np.spacing(np.abs(np.array(exact, np.float64)).astype(FORMATS[elem])).astype(np.float64)
+        errors = [float(abs(mp.mpf(float(y)) - e) / u) for y, e, u in zip(got, exact, units)]
+    assert max(errors) < (0.51 if elem == "float" else 2.5)
+    np.testing.assert_array_equal(got[x.size :], -got[: x.size] if name in ODD else got[: x.size])
+
+
+@pytest.mark.parametrize("name, elem", CASES)
+def test_lanes_are_the_same_in_every_number(name, elem):
+    x = around_the_ends((EVEN | ODD)[name][1][elem], FORMATS[elem])
+    x = np.resize(np.concatenate([x, [0, np.inf, -np.inf, np.nan]]).astype(x.dtype), 64)
+    one = harness.Compiled(name, elem, 1)(x)
+    for width in (2, 4, 8, 16):
+        np.testing.assert_array_equal(harness.Compiled(name, elem, width)(x), one)
+    with np.errstate(invalid="ignore", under="ignore"):
+        by_numpy = mathematics.evaluated(algorithms.FUNCTIONS.get(name) or getattr(bessel, name), x)
+    np.testing.assert_allclose(by_numpy.astype(x.dtype), one, rtol=1e-6 if elem == "float" else 1e-13)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+def test_zeros_keep_their_signs(width):
+    x = np.resize(np.array([0.0, -0.0]), 16)
+    for name in ODD:
+        np.testing.assert_array_equal(np.signbit(harness.Compiled(name, "float", width)(x)), np.signbit(x))
+
+
+def test_tables_are_those_of_the_fits():
+    for name, fit in fit_placed.FITS.items():
+        table = getattr(placed, name)
+        assert (table.end, table.scale, table.far_scale) == (fit.end, fit.scale, fit.far_scale)
+        assert bool(table.low) == (fit.goal < fit_placed.SINGLE)
+        first = [float(f(mp.mpf(0))) for f in fit.pieces()]
+        np.testing.assert_allclose(table.coefficients[0], first, rtol=1e-9)
