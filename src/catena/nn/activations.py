@@ -12,6 +12,7 @@ from catena import lax
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.core.namespace import alias
 from catena.lax.whole import whole
 from catena.numpy.boundary import (
     as_array_argument,
@@ -168,7 +169,7 @@ def hard_silu(x: ArrayLike) -> Array:
     return _hard_silu(x)
 
 
-hard_swish = hard_silu
+hard_swish = alias(hard_silu, "hard_swish")
 
 
 @described
@@ -236,7 +237,7 @@ def silu(x: ArrayLike) -> Array:
     return _silu(x)
 
 
-swish = silu
+swish = alias(silu, "swish")
 
 
 @of_one

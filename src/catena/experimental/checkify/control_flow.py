@@ -14,7 +14,7 @@ from catena.core.manual_axes import ManualAxisType
 from catena.core.partition_spec import PartitionSpec
 from catena.core.structural import reshard_p
 from catena.core.zeros import as_varying, get_aval
-from catena.experimental.checkify.check import CheckOfDevices
+from catena.experimental.checkify.checking import CheckOfDevices
 from catena.experimental.checkify.errors import Categories, Check, kinds
 from catena.experimental.checkify.report import Report, blanks
 from catena.experimental.checkify.trace import Checked, CheckTrace, check_rules, checked

@@ -21,7 +21,7 @@ from catena.core.structural import (
 )
 from catena.core.trace import Tracer
 from catena.core.zeros import get_aval
-from catena.experimental.checkify.check import check_p
+from catena.experimental.checkify.checking import check_p
 from catena.experimental.checkify.errors import Check, DivisionByZeroError, OOBError
 from catena.experimental.checkify.trace import CheckTrace, check_rules, source
 from catena.lax.control_flow.stack import stack_read_p, stack_write_p

@@ -16,6 +16,7 @@ import numpy as np
 from catena.core.context import context, set_trace, transformation, users_function
 from catena.core.dtypes import is_inexact
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.lazy import load
 from catena.core.leaks import running
 from catena.core.primitive import RuleTable
 from catena.core.source import Source, function_place, user_source
@@ -24,7 +25,7 @@ from catena.core.trace import Trace, leaf_value
 from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import Zero, get_aval
-from catena.experimental.checkify.check import Error, init_error
+from catena.experimental.checkify.checking import Error, init_error
 from catena.experimental.checkify.errors import Categories, Check, NaNError, user_checks
 from catena.experimental.checkify.report import Report
 from catena.lax import ne, reduce_or
@@ -32,6 +33,7 @@ from catena.transform.functions import named_after
 from catena.transform.memo import memoised
 
 check_rules = RuleTable("checks", optional=True)
+RULES = ("catena.experimental.checkify.rules", "catena.experimental.checkify.control_flow")  # loaded when one is needed
 
 
 class CheckTrace(Trace):
@@ -208,6 +210,8 @@ def checkify(f: Callable, errors: Categories = user_checks) -> Callable:
     'out-of-bounds indexing for array of shape (3,): index 7 is out of bounds for axis 0 with size 3. '
     """
     enabled = frozenset(errors)
+    for name in RULES:
+        load(name)
 
     @named_after(f, "The checked version")
     @api_boundary

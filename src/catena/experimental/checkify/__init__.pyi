@@ -1,0 +1,15 @@
+from catena.experimental.checkify.checking import Error as Error
+from catena.experimental.checkify.checking import check as check
+from catena.experimental.checkify.checking import check_error as check_error
+from catena.experimental.checkify.checking import debug_check as debug_check
+from catena.experimental.checkify.checking import init_error as init_error
+from catena.experimental.checkify.errors import ErrorCategory as ErrorCategory
+from catena.experimental.checkify.errors import JaxRuntimeError as JaxRuntimeError
+from catena.experimental.checkify.errors import all_checks as all_checks
+from catena.experimental.checkify.errors import automatic_checks as automatic_checks
+from catena.experimental.checkify.errors import div_checks as div_checks
+from catena.experimental.checkify.errors import float_checks as float_checks
+from catena.experimental.checkify.errors import index_checks as index_checks
+from catena.experimental.checkify.errors import nan_checks as nan_checks
+from catena.experimental.checkify.errors import user_checks as user_checks
+from catena.experimental.checkify.trace import checkify as checkify
