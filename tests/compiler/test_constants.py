@@ -151,3 +151,44 @@ def test_rows_that_are_spread_are_computed_once():
     x, y = np.ones((400, 50), np.float32), np.linspace(-1, 1, 50, dtype=np.float32)
     np.testing.assert_allclose(f(x, y), 1 + np.exp(y * 2 + 1) * np.ones((400, 1)), rtol=1e-6)
     assert "exp" not in f.lower(x, y).compile().as_text("nests").split("nest for")[-1]
+
+
+PARTS = {  # of what is spread, and pads that add nothing to it
+    "a part": (lambda x: lax.slice(x, (1, 0), (3, 5)), "broadcast"),
+    "what another cuts off": (lambda x: lax.pad(x, x[0, 0], [(-1, 0, 0), (0, -2, 0)]), "broadcast"),
+    "a pad of nothing": (lambda x: lax.pad(x[4:], x[0, 0], [(2, 1, 1), (0, 0, 0)]), "broadcast"),
+    "a pad with the same": (lambda x: lax.pad(x, x[0, 0], [(2, 1, 1), (0, 0, 3)]), "broadcast"),
+    "a pad with another": (lambda x: lax.pad(x, x[0, 0] + 1, [(2, 1, 1), (0, 0, 3)]), "pad"),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_and_pads_of_one_number(name):
+    f, form = PARTS[name]
+    made = jax.jit(lambda: f(jnp.full((4, 5), 2.0)) * 1)
+    assert f" = {form} " in made.lower().as_text()
+    assert (" = pad " in made.lower().as_text()) is (form == "pad")
+    np.testing.assert_array_equal(np.asarray(made()), np.asarray(f(jnp.full((4, 5), 2.0))))
+
+
+@pytest.mark.parametrize("config", [(-1, 0, 0), (0, -2, 0), (-1, 3, 0), (2, -1, 1), (-4, 4, 0), (-2, -2, 0), (3, 0, 5)])
+def test_pads_that_cut_off(config):
+    for n in (1, 3, 4):
+        x = np.arange(2.0 * n, dtype=np.float32).reshape(n, 2) + 1
+        try:
+            expected = lax.pad(x, np.float32(7), [config, (0, 0, 0)])
+        except ValueError:
+            continue
+        got = jax.jit(lambda x: lax.pad(x, np.float32(7), [config, (0, 0, 0)]))(x)  # noqa: B023
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(expected))
+
+
+def test_gradients_of_extremes_divide_nothing():
+    """Of the larger of two numbers either has all of the derivative, or half where they are the same."""
+    x, y = np.float32([1, 2, 3, np.nan, np.inf]), np.float32([1, 3, 2, 1, np.inf])
+    f = jax.jit(lambda x, y: jax.vjp(jnp.maximum, x, y)[1](x * 0 + 2))
+    assert "op=div" not in f.lower(x, y).as_text()
+    np.testing.assert_array_equal(f(x[:3], y[:3]), [[1, 0, 2], [1, 2, 0]])
+    np.testing.assert_array_equal(
+        jax.vjp(jnp.minimum, x[[0, 1, 4]], y[[0, 1, 4]])[1](jnp.ones(3)), [[0.5, 1, 0.5], [0.5, 0, 0.5]]
+    )

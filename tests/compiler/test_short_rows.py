@@ -83,6 +83,46 @@ def test_how_short_rows_are_written():
     assert columns.count("call <16 x float> @llvm.x86.avx512.vpermi2var") == 3
 
 
+TOTALS = {
+    "products": lambda np, x, w, b: np.sum(x * w * b),
+    "largest": lambda np, x, w, b: np.max(np.abs(x) * w - b),
+    "least, and how many": lambda np, x, w, b: (np.min(x + w), np.sum(x > w, dtype="int32")),
+    "with what is kept": lambda np, x, w, b: (np.sum(x * w), x * w + b),
+    "weights alone": lambda np, x, w, b: np.sum(x * 0 + w * w),
+    "any": lambda np, x, w, b: np.any(x * w * b > 500),
+    "integers": lambda np, x, w, b: np.sum(x.astype("int32") * w.astype("int32")),
+    "one more axis": lambda np, x, w, b: np.sum(np.stack([x, x + b, x - b]) * w),
+}
+
+
+@pytest.mark.parametrize("name", TOTALS)
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("rows", [64, 100, 2051, 40_003])
+def test_rows_that_are_folded_too(rows, n, name):
+    """Sums over all elements of what has a weight for each column: of integers, which floats hold."""
+    rng = np.random.default_rng(rows + n)
+    x, w, b = (rng.integers(-9, 10, s).astype(np.float32) for s in ((rows, n), (n,), (rows, 1)))
+    for got, exact in zip(*map(jax.tree.leaves, (jax.jit(lambda *xs: TOTALS[name](jnp, *xs))(x, w, b),
+                                                 TOTALS[name](np, x, w, b)))):  # fmt: skip
+        np.testing.assert_array_equal(np.asarray(got), exact)
+
+
+def test_how_rows_that_are_folded_too_are_written():
+    traced = jax.make_jaxpr(lambda x, w: jnp.sum(jnp.tanh(x) / w))(np.zeros((4096, 3), np.float32), W[:3])
+    text = text_of(traced, machine=X86_64_V4)
+    assert "call <16 x float> @catena.tanh" in text
+    assert "fdiv <3 x float>" not in text
+
+
+def test_vectors_of_odd_lanes_are_read_in_parts():
+    """What lies behind the last of three floats is nobody's, and may be a subnormal number."""
+    step = lambda x, v: (w := x.T @ (x @ v)) / (jnp.max(jnp.abs(w)) + 1)
+    f = jax.grad(lambda x: jnp.sum(lax.fori_loop(0, 9, lambda _, v: step(x, v), x[0])))
+    text = text_of(jax.make_jaxpr(f)(np.zeros((300, 3), np.float32)), machine=X86_64_V4)
+    assert "load <3 x float>" not in text
+    assert "load <2 x float>" in text
+
+
 def rolled(x):
     """Sums of an image's neighbours, channels last."""
     return jnp.roll(x, 1, 0) + jnp.roll(x, -1, 0) + jnp.roll(x, 1, 1) + jnp.roll(x, -1, 1)

@@ -52,10 +52,9 @@ def _same(ct):
 
 def _choice_tangents(x, y, out):
     """The share of ``x`` in the derivative of the larger (or smaller) of two numbers: all, nothing, or half in ties."""
-    one, zero, two = like(out, 1), like(out, 0), like(out, 2)
     shape = get_aval(out).shape
-    one, zero, two = (broadcast_to(c, shape) for c in (one, zero, two))
-    return div(select(eq(x, out), one, zero), select(eq(y, out), two, one))
+    one, zero, half = (broadcast_to(like(out, c), shape) for c in (1, 0, 0.5))
+    return select(eq(x, out), select(eq(y, out), half, one), zero)
 
 
 # ---- neg

@@ -128,7 +128,7 @@ class Emitter:
         return self.widen(raw, t, width)
 
     def load_raw(self, t: Type, pointer: str, width: int, stride: int, mask: str | None) -> str:
-        m, v = t.memory, vector(t.memory, width)
+        m = t.memory
         if width == 1:
             if mask is not None:
                 pointer = self.op(f"select i1 {mask}, ptr {pointer}, ptr {self.nowhere()}")
@@ -141,7 +141,7 @@ class Emitter:
         if stride == 1:
             if mask is not None:
                 return masks.load(self, t, pointer, width, mask)
-            return self.op(f"load {v}, ptr {pointer}, align {t.bytes}")
+            return strided.neighbours(self, m, pointer, width, t.bytes)
         if stride == 2:
             return self._load_every_second(t, pointer, width, mask)
         if 2 < stride <= most_stride(t.bytes * width) and mask is None:

@@ -55,9 +55,9 @@ class Extremes(folds.Accumulators):
     def _opened(self, copies) -> list[list[str]]:
         return super()._opened(copies) if self.other is None else self.other.slots
 
-    def step(self, copies) -> None:
+    def step(self, copies, first: int = 0) -> None:
         if self.other is None:
-            super().step(copies)
+            super().step(copies, first)
 
     def _initial(self, j: int, t: Type, copy) -> str:
         return constant(folds.identity(COMPONENTS[j][0], t.name), t, self.width)

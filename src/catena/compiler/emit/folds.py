@@ -69,6 +69,7 @@ class Accumulators:
             self.width = min(nest.width, nest.extents[nest.vector])
             count = nest.turns if is_ordered(fold) else nest.unroll
             self.each = count if nest.extents[nest.vector] >= nest.width * count else 1
+            self.each = self.each if nest.short is None else nest.extents[nest.short]  # one for each part
         else:
             self.width, self.each = body.width, 1
         self.kept: joins.Kept | None = None
@@ -127,9 +128,9 @@ class Accumulators:
     def current(self, j: int, copy) -> str:
         return self._get(0, j)
 
-    def step(self, copies) -> None:
-        """Takes in the values of this iteration."""
-        for k, copy in enumerate(copies):
+    def step(self, copies, first: int = 0) -> None:
+        """Takes in the values of this iteration, by the accumulators from the first one on."""
+        for k, copy in enumerate(copies, first):
             c = k if self.body.together is None else k * self.each + self.turn
             new = [self.body.use(s, copy, self.width) for s in self.fold.stmts]
             out = new if self.fold.kind == "general" else self._taken(c, new)
@@ -236,7 +237,8 @@ class Accumulators:
     def _joined(self, values: list[list[str]]) -> list[str]:
         """The lanes of one result from its accumulators."""
         while len(values) > 1:
-            values = [self._combine(values[i], values[i + 1], self.width) for i in range(0, len(values), 2)]
+            pairs = zip(values[::2], values[1::2])
+            values = [self._combine(a, b, self.width) for a, b in pairs] + values[len(values) // 2 * 2 :]
         return values[0]
 
     def _write(self, row: list[str], copy, width: int | None = None, mask: str | None = None) -> None:

@@ -30,6 +30,7 @@ from catena.compiler.emit import (
     small_matrices,
     sort_steps,
     stack_steps,
+    strided,
 )
 from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.emitter import Emitter
@@ -105,7 +106,7 @@ class ProgramWriter:
             x = self.e.op(f"load i{8 * size}, ptr {source}, align 1")
             self.e.do(f"store i{8 * size} {x}, ptr {dest}, align 1")
         elif size <= SLOT_BYTES and size % 4 == 0:
-            x = self.e.op(f"load <{size // 4} x i32>, ptr {source}, align 1")
+            x = strided.neighbours(self.e, "i32", source, size // 4, 1)
             self.e.do(f"store <{size // 4} x i32> {x}, ptr {dest}, align 1")
         else:
             count = size if size <= SLOT_BYTES else self.number(size)  # of what is known, slots become registers

@@ -68,8 +68,11 @@ class ShortRows:
             return c.env[i]
         if not mask >> self.nest.vector & 1:
             return self.e.splat(c.env[i], t.register, self.width)
-        rows = [(self.part * self.width + k) // self.n for k in range(self.width)]
-        return self._shuffled([c.env[i]], rows, t.register)
+        return self._shuffled([c.env[i]], self._rows(self.part), t.register)
+
+    def _rows(self, part: int) -> list[int]:
+        """The row of each lane of a part."""
+        return [(part * self.width + k) // self.n for k in range(self.width)]
 
     def _affine(self, a, part: int) -> str:
         """An index expression in the lanes of a part."""
@@ -180,8 +183,11 @@ class ShortRows:
                 self.e.do(f"store {vector(t.memory, self.width)} {x}, ptr {place}, align {t.bytes}")
 
     def fold(self) -> None:
-        """Takes columns into the folds, one after the other."""
+        """Takes columns into the folds, one after the other; of rows that are folded too, the parts."""
         if not self.body.folds:
+            return
+        if self.nest.vector in self.nest.reduced:
+            self._fold_parts()
             return
         columns = [self.copies[0].child() for _ in range(self.n)]
         for i in {i for f in self.nest.folds for i in f.stmts}:
@@ -195,6 +201,16 @@ class ShortRows:
         for c in columns:
             for accumulators in self.body.folds:
                 accumulators.step([c])
+
+    def _fold_parts(self) -> None:
+        active = self.body.active
+        for part, c in enumerate(self.copies):
+            self.part = part
+            if active is not None:  # of rows
+                self.body.active = self._shuffled([active], self._rows(part), "i1")
+            for accumulators in self.body.folds:
+                accumulators.step([c], part)
+        self.body.active = active
 
     # ---- shuffles ------------------------------------------------------------------------------------------
 

@@ -1,10 +1,33 @@
-"""Elements that lie a few apart, read by whole vectors and shuffles in place of an access for each."""
+"""Elements that lie a few apart, read by whole vectors and shuffles in place of an access for each; and neighbours."""
 
 from __future__ import annotations
 
 from catena.compiler.graph.types import Type, vector
 
+IN_PARTS = frozenset(["float", "double", "i32", "i64"])  # of bytes, LLVM makes less of the parts
 EACH = 32  # bytes of a vector up to which loads one by one take no longer than a gather does
+
+
+def neighbours(e, memory: str, pointer: str, width: int, align: int) -> str:
+    """`width` neighbours, in parts of as many as are a power of two.
+
+    A vector of three lanes is one of four in registers, and where LLVM knows of an address that it may, it reads four.
+    The last one is whatever lies there, such as a part of an address, which is a subnormal number, with which a product
+    takes 150 cycles. And what was written in two parts would be read in one, which waits until both are in the cache.
+    """
+    first = 1 << (width.bit_length() - 1)
+    if first == width or memory not in IN_PARTS:
+        return e.op(f"load <{width} x {memory}>, ptr {pointer}, align {align}")
+    rest, v = width - first, f"<{first} x {memory}>"
+    low = neighbours(e, memory, pointer, first, align)
+    high = neighbours(e, memory, e.element(pointer, memory, first), rest, align)
+    high = e.op(f"shufflevector <{rest} x {memory}> {high}, <{rest} x {memory}> poison, {_order(rest, first)}")
+    return e.op(f"shufflevector {v} {low}, {v} {high}, {_order(width, width)}")
+
+
+def _order(count: int, width: int) -> str:
+    """The first `count` lanes, in the mask of a shuffle to `width`."""
+    return f"<{width} x i32> <" + ", ".join(f"i32 {k}" if k < count else "i32 poison" for k in range(width)) + ">"
 
 
 def load(e, t: Type, pointer: str, width: int, stride: int) -> str:

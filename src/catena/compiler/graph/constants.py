@@ -127,6 +127,12 @@ def scalar(x) -> np.ndarray | None:
     return x.params.array if x.form == "constant" and x.ndim == 0 else None
 
 
+def is_same(x, y) -> bool:
+    """Whether all elements of both values are one constant."""
+    a, b = scalar(x), scalar(y)
+    return a is not None and b is not None and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
 def _of_zero(b, op: str, xs: tuple, scalars: list, shape: tuple):
     """Whether numbers without a sign are below zero, where that is asked."""
     if scalars[0] is not None:

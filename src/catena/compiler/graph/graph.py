@@ -341,7 +341,7 @@ class Builder:
         shape = [max(0, -(-(hi - lo) // st)) for lo, hi, st in zip(start, limit, strides)]
         if tuple(shape) == x.shape:
             return x
-        if (found := parts.sliced(self, x, tuple(start), tuple(limit), strides)) is not None:
+        if (found := parts.sliced(self, x, tuple(shape), tuple(start), tuple(limit), strides)) is not None:
             return found
         return self.value("slice", shape, x.dtype, [x], Slice(tuple(start), strides))
 
@@ -351,9 +351,10 @@ class Builder:
 
     def pad(self, x: Value, padding_value: Value, padding_config) -> Value:
         config = tuple([(whole(lo), whole(hi), whole(mid)) for lo, hi, mid in padding_config])
+        config = tuple([(lo, hi, mid if n > 1 else 0) for (lo, hi, mid), n in zip(config, x.shape)])
         shape = [max(0, lo + hi + n + max(n - 1, 0) * mid) for (lo, hi, mid), n in zip(config, x.shape)]
-        if all(c == (0, 0, 0) for c in config):
-            return x
+        if (found := parts.padded(self, x, padding_value, config, shape)) is not None:
+            return found
         return self.value("pad", shape, x.dtype, [x, padding_value], Pad(config))
 
     def concatenate(self, xs: Sequence[Value], dimension: int) -> Value:

@@ -246,7 +246,7 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
     if not in_place and (short := short_rows.choose(nest, kept, inner, width, machine.chooses)) is not None:
         nest.vector, d = short
         nest.width, nest.together = width, Together(d, nest.extents[d], "short", machine.chooses)
-        nest.order = [k for k in kept if k not in short] + [*short]
+        nest.order = [k for k in (*kept, *inner) if k not in short] + [*short]
         return nest
     vector = _pick(nest, kept, inner, width) if nest.trips > few else None
     for group in (kept, inner):

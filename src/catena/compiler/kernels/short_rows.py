@@ -3,7 +3,8 @@
 Lanes along rows of 3 or 10 elements leave most of a vector empty, and lanes across them read elements that lie apart.
 Of W rows of n elements, W lanes a vector, n vectors hold all that lies between, in the order of memory. The body runs
 on these n *parts*: what a row has one of, such as its sum, and what a column has one of, such as a weight, comes to
-their lanes by shuffles. What is folded along the rows is brought to n vectors of columns first, a row in each lane.
+their lanes by shuffles. What is folded along the rows is brought to n vectors of columns first, a row in each lane;
+where all rows are folded, each part has accumulators of its own.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ def choose(nest, kept: list[int], inner: list[int], width: int, chooses: int) ->
     """
     if nest.rows or nest.sequential or nest.is_checked or nest.run is not None:
         return None
-    if any(f.running or f.kind == "general" for f in nest.folds) or len(inner) > 1 or bool(inner) != bool(nest.folds):
+    if any(f.running or f.kind == "general" for f in nest.folds) or bool(inner) != bool(nest.folds):
         return None  # folds without a loop, over one element, have results along the rows
-    if len(kept) + len(inner) < 2 or not kept:
+    if len(kept) + len(inner) < 2 or (kept and len(inner) > 1):
         return None
-    v, d = (kept[-1], inner[0]) if inner else (kept[-2], kept[-1])
+    if not kept and any(f.kind.startswith("arg") for f in nest.folds):
+        return None
+    v, d = [*kept, *inner][-2:]
     n = nest.extents[d]
-    if not 1 < n <= min(MOST, width - (not inner)) or nest.extents[v] < LEAST_ROWS * width:
+    if not 1 < n <= min(MOST, width - (not (inner and kept))) or nest.extents[v] < LEAST_ROWS * width:
         return None
     return (v, d) if _fits(nest, v, d, width, chooses) and _length(nest, d, n) <= LONGEST else None
 
