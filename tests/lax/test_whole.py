@@ -65,6 +65,15 @@ CALLS = {  # of functions in the table; whether step by step they have the same 
     "beta.cdf": lambda: jsp.stats.beta.cdf(jnp.asarray(X), 2, scale=3.0, b=1.5),
     "rankdata": lambda: jsp.stats.rankdata(jnp.asarray(M), axis=0),
     "toeplitz": lambda: jsp.linalg.toeplitz(jnp.asarray(X)),
+    "get": lambda: jnp.asarray(X).at[jnp.asarray([1, -1, 9])].get(mode="fill", fill_value=5),
+    "get, of what is known to be out of bounds": lambda: jnp.asarray(M).at[7, 1:].get(mode="fill"),
+    "mode": lambda: jsp.stats.mode(jnp.asarray(X * 4, "int32")),
+    "top_k": lambda: jax.lax.top_k(jnp.asarray(M), 2),
+    "approx_max_k": lambda: jax.lax.approx_max_k(jnp.asarray(X), 3),
+    "index_take": lambda: jax.lax.index_take(jnp.asarray(M), (jnp.asarray([1, 0]),), (0,)),
+    "companion": lambda: jsp.linalg.companion(jnp.asarray(X)),
+    "hankel": lambda: jsp.linalg.hankel(jnp.asarray(X)),
+    "segment_min": lambda: jax.ops.segment_min(jnp.asarray(X), jnp.asarray(X * 4, "int32")),
     "block_diag": lambda: jsp.linalg.block_diag(jnp.asarray(M), jnp.asarray(S)),
 }
 SUMMING = {
@@ -103,6 +112,23 @@ SUMMING = {
     "segment_sum": lambda: jax.ops.segment_sum(jnp.asarray(X), jnp.asarray(X * 4, "int32")),
     "convolve": lambda: jsp.signal.convolve(jnp.asarray(X), jnp.asarray(X), mode="same"),
     "dct": lambda: jsp.fft.dct(jnp.asarray(X)),
+    "dctn": lambda: jsp.fft.dctn(jnp.asarray(M)),
+    "irfft2": lambda: jnp.fft.irfft2(jnp.asarray(M), norm="ortho"),
+    "stft": lambda: jsp.signal.stft(jnp.asarray(X), nperseg=4),
+    "welch": lambda: jsp.signal.welch(jnp.asarray(X), nperseg=4),
+    "map_coordinates": lambda: jsp.ndimage.map_coordinates(jnp.asarray(M), [jnp.asarray(X), jnp.asarray(X)], 1),
+    "reduce_window": lambda: jax.lax.reduce_window(jnp.asarray(M), 0.0, jax.lax.add, (2, 2), (1, 1), "SAME"),
+    "reduce_window, products": lambda: jax.lax.reduce_window(jnp.asarray(X), 1.0, jax.lax.mul, (3,)),
+    "conv": lambda: jax.lax.conv(jnp.asarray(M)[None, None], jnp.asarray(M[:, :2])[None, None], (1, 1), "SAME"),
+    "pinv": lambda: jnp.linalg.pinv(jnp.asarray(S), hermitian=True),
+    "qdwh": lambda: jax.lax.linalg.qdwh(jnp.asarray(S))[:2],
+    "eig": lambda: jnp.linalg.eigvals(jnp.asarray(S)),
+    "sqrtm": lambda: jsp.linalg.sqrtm(jnp.asarray(S)),
+    "funm": lambda: jsp.linalg.funm(jnp.asarray(S), jnp.sin, disp=False)[0],
+    "solve_sylvester": lambda: jsp.linalg.solve_sylvester(jnp.asarray(S), jnp.asarray(S), jnp.asarray(S)),
+    "vector_norm": lambda: jnp.linalg.vector_norm(jnp.asarray(M)),
+    "matrix_norm": lambda: jnp.linalg.matrix_norm(jnp.asarray(M), ord=1),
+    "dirichlet": lambda: jsp.stats.dirichlet.logpdf(jnp.asarray([0.25, 0.75]), jnp.asarray([2.0, 3.0])),
 }
 REFUSED = {
     "mean": lambda: jnp.mean(jnp.asarray(M, HALF), 2),
@@ -192,6 +218,14 @@ def test_once_compiled_it_is_not_run(traced):
     f, count = traced
     for _ in range(REPEATS + 3):
         np.testing.assert_array_equal(f(jnp.asarray(X), 2), 2 * X)
+    assert len(count) == REPEATS + 1
+
+
+def test_scalars_among_the_arrays_are_known_again(traced):
+    f, count = traced
+    x, y = jnp.asarray(X), jnp.asarray(2.0)
+    for _ in range(REPEATS + 3):
+        np.testing.assert_array_equal(f(x, y), 2 * X)
     assert len(count) == REPEATS + 1
 
 
@@ -318,3 +352,81 @@ def test_arrays_that_are_none_here_are_refused():
             jnp.mean(x)
         with pytest.raises(TypeError):
             jax.nn.softmax(x)
+
+
+# ---- arrays on devices, and what converts itself
+
+
+class Converts:
+    """An array once asked."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __jax_array__(self):
+        return jnp.asarray(self.x)
+
+
+def test_where_arrays_are_put_results_are():
+    device = jax.devices()[0]
+    plain = jnp.asarray(M)
+    put = jax.device_put(plain, device)
+    for call in (jax.nn.softmax, jnp.ptp, jnp.corrcoef, lambda x: jnp.round(x, 1), lambda x: jsp.linalg.qr(x)[1]):
+        expected = call(plain)
+        assert not expected.committed
+        for _ in range(REPEATS + 2):
+            found = call(put)
+            assert found.committed and found.devices() == {device}
+            same_types(found, expected)
+            assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
+    both = jax.nn.softmax(plain, where=jax.device_put(M > 0.3, device))
+    assert both.committed
+    put.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        jax.nn.softmax(put)
+
+
+def test_results_that_are_arguments_are_there_too():
+    put = jax.device_put(jnp.asarray(X), jax.devices()[0])
+    three = whole(lambda x, y: (x, x * y, y), "average")
+    for _ in range(3):
+        assert all(x.committed for x in three(put, jnp.asarray(X)))
+
+
+def test_what_converts_itself_has_the_bits_of_its_array():
+    x = np.random.default_rng(3).standard_normal((60, 71)).astype(np.float32)
+    for call in (lambda x: jax.nn.softmax(x, 1), lambda x: jnp.var(x, 0), jnp.cov, jnp.linalg.svdvals):
+        expected = call(jnp.asarray(x))
+        for _ in range(2):
+            assert np.asarray(call(Converts(x))).tobytes() == np.asarray(expected).tobytes()
+
+
+def test_classes_that_take_part_are_asked():
+    class Asked(Converts):
+        def __jax_function__(self, function, types, args, kwargs):
+            return "asked"
+
+    for _ in range(REPEATS + 2):
+        assert jnp.var(Asked(X)) == "asked"
+        assert jnp.ptp(Asked(X)) == "asked"
+
+
+# ---- functions among the arguments, and numbers that change
+
+
+def test_functions_of_users_are_called_each_time():
+    factor = [2.0]
+    for expected in (2.0, 3.0, 4.0, 5.0):
+        factor[0] = expected
+        found = jax.lax.reduce_window(jnp.asarray(X), 0.0, lambda a, b: a + factor[0] * b, (2,), (2,))
+        assert found[0] != 0
+        np.testing.assert_allclose(found[0], expected * (X[0] + X[1]), rtol=1e-6)
+
+
+def test_numbers_that_change_make_few_programs(traced, monkeypatch):
+    f, count = traced
+    monkeypatch.setattr(module, "_ALIKE", 3)
+    for _ in range(REPEATS + 3):
+        for k in range(10):
+            np.testing.assert_array_equal(f(jnp.asarray(X), k), k * X)
+    assert len(count) == 10 * REPEATS + 3 + 7 * 3

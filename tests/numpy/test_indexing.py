@@ -599,3 +599,27 @@ def test_values_of_fewer_axes_are_repeated(method, shape):
                 values = jnp.asarray(rng.integers(1, 4, whole[drop:]), x.dtype)
                 update = lambda v: getattr(x.at[index], method)(v)
                 assert (update(values) == update(jnp.broadcast_to(values, whole) + 0)).all(), (index, values.shape)
+
+
+@pytest.mark.parametrize("mode", [None, "clip", "fill", "drop", "promise_in_bounds"])
+def test_modes_read_alike_what_is_in_bounds(mode):
+    """Known indices in bounds are NumPy's; the program, in which they are traced, is the judge."""
+    x = jnp.arange(12.0).reshape(3, 4)
+    rows = jnp.array([2, -1, 0])
+    for index in (1, -3, (slice(1, 9), 2), rows, (rows, rows), (Ellipsis, rows), (rows, None)):
+        get = lambda x, index=index: x.at[index].get(mode=mode, fill_value=-7)
+        np.testing.assert_array_equal(get(x), catena.jit(get)(x))
+        np.testing.assert_array_equal(get(x), np.asarray(x)[jnp_to_numpy(index)])
+    out = lambda x: x.at[jnp.array([0, 5, -5])].get(mode=mode, fill_value=-7)
+    for _ in range(4):
+        np.testing.assert_array_equal(out(x), catena.jit(out)(x))
+    with pytest.raises(ValueError, match="mode"):
+        x.at[0].get(mode="no such")
+
+
+def jnp_to_numpy(index):
+    return (
+        tuple(map(jnp_to_numpy, index))
+        if isinstance(index, tuple)
+        else (np.asarray(index) if isinstance(index, catena.Array) else index)
+    )

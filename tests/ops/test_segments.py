@@ -123,3 +123,15 @@ def test_a_product_with_a_zero_has_a_derivative():
 def test_refusals(call, error, message):
     with pytest.raises(error, match=message):
         call(jnp.arange(3.0), jnp.array([0, 1, 1]))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int8"])
+def test_as_many_segments_as_the_greatest_id_says(dtype):
+    x = jnp.arange(4.0)
+    for ids, count in (([0, 3, 3, 1], 4), ([2, 2, 0, 0], 3), ([0, 0, 0, 0], 1)):
+        for _ in range(4):  # the same types, and other numbers of segments
+            found = ops.segment_sum(x, jnp.array(ids, dtype))
+            np.testing.assert_array_equal(found, ops.segment_sum(x, jnp.array(ids, dtype), count))
+    assert ops.segment_sum(x, jnp.array([-1, -1, -1, -1])).shape == (0,)
+    with pytest.raises(ValueError, match="num_segments must be at least 0"):
+        ops.segment_sum(x, jnp.array([-3, -3, -2, -3]))

@@ -250,3 +250,16 @@ def test_the_flag_for_finer_tails():
             lambda mode: random.categorical(key, jnp.ones(5), shape=(8,), mode=mode),
         ):
             assert np.array_equal(draw(None), draw("high")) and not np.array_equal(draw(None), draw("low"))
+
+
+def test_numbers_are_parameters_of_their_own_sign_and_dtype():
+    """Python's numbers are converted once; zeros of both signs are equal, and two numbers."""
+    for _ in range(3):
+        for dtype in ("float32", "bfloat16"):
+            ends = [random.triangular(KEY, zero, zero, zero, (2,), dtype) for zero in (0.0, -0.0)]
+            assert [e.dtype for e in ends] == [dtype] * 2
+            np.testing.assert_array_equal(
+                random.wald(KEY, 1.5, (4,), dtype), random.wald(KEY, jnp.asarray(1.5, dtype), (4,), dtype)
+            )
+    assert not np.signbit(np.asarray(continuous.safe_float(0.0, np.dtype("float32"), "f")))
+    assert np.signbit(np.asarray(continuous.safe_float(-0.0, np.dtype("float32"), "f")))

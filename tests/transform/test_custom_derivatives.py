@@ -674,6 +674,13 @@ def test_as_many_arguments_as_parameters_and_other_signatures(decorate):
         assert float(f(*arguments)) == 7.0
         if decorate is jax.custom_jvp:
             assert float(jax.grad(f)(*arguments)) == 7.0
+    f = sevenfold(three, decorate)
+    assert float(f(2.0, y=3.0)) == float(f(y=3.0, x=2.0)) == float(f(2.0, z=1.0, y=3.0)) == 7.0
+    for wrong in ({"y": 3.0, "w": 1.0}, {"x": 2.0}, {"x": 1.0, "y": 3.0}):
+        with pytest.raises(TypeError, match="could not be resolved"):
+            f(2.0, **wrong)
+    with pytest.raises(TypeError, match="could not be resolved"):
+        sevenfold(lambda x, /, y: x * y + 1.0, decorate)(2.0, 3.0, x=1.0)
     with pytest.raises(TypeError, match="3 were given"):  # by Python: the signature says that there are three
         sevenfold(said, decorate)(2.0, 3.0)
 

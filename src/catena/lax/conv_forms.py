@@ -20,6 +20,7 @@ from catena.lax.convolution import (
     conv_general_permutations,
 )
 from catena.lax.shape import broadcast_in_dim, broadcasted_iota, reshape, rev, transpose
+from catena.lax.whole import whole
 from catena.lax.window_shapes import dilated, padtype_to_pads, reduce_window_shape_tuple
 
 
@@ -100,6 +101,7 @@ def conv_with_general_padding(
     )
 
 
+@whole
 def conv_transpose(
     lhs,
     rhs,
@@ -198,6 +200,7 @@ def _exchange_features(kernel, spec):
     return transpose(kernel, tuple(order))
 
 
+@whole
 def conv_general_dilated_patches(
     lhs,
     filter_shape: Sequence[int],

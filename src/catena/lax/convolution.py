@@ -31,6 +31,7 @@ from catena.lax.elementwise import check_same_dtypes
 from catena.lax.patches import convolution_in_numpy
 from catena.lax.shape import reshape, rev
 from catena.lax.structure import told
+from catena.lax.whole import whole
 from catena.lax.window_shapes import dilated, padtype_to_pads, window_count
 
 # ------------------------------------------------------------------------------------------------------------
@@ -469,6 +470,7 @@ conv_general_dilated_p.evaluate = native.shaped(conv_general_dilated_p, convolut
 # The public function; what is derived from it stands in conv_forms.py
 
 
+@whole
 def conv_general_dilated(
     lhs,
     rhs,

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import Array, make_array
+from catena.core.array import Array, live, make_array
 from catena.core.aval import ShapedArray
 from catena.core.axes import at_front, move_axis
+from catena.core.context import context
 from catena.core.primitive import Primitive
 from catena.core.shapes import holds, position_dtype
 from catena.core.structural import add_any_p
@@ -275,6 +276,8 @@ def _start(start, size: int, allow_negative: bool, dtype):
         return start
     if dtypes.KIND[aval.dtype] == "u" or not allow_negative:
         return start
+    if type(start) is Array and context.trace is None:
+        return _known_start(int(live(start)), size, True, aval.dtype)
     return from_end(start, size)
 
 

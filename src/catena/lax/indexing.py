@@ -19,6 +19,7 @@ from catena.lax.join import concatenate
 from catena.lax.positions import around
 from catena.lax.shape import expand_dims
 from catena.lax.structure import canonical_axis, canonical_shape
+from catena.lax.whole import whole
 from catena.lax.windowed import (
     FILL_OR_DROP,
     MODE_NAMES,
@@ -335,6 +336,7 @@ def _checked_fill_value(fill_value, dtype):
     return fill_value
 
 
+@whole
 def index_take(src, idxs, axes: Sequence[int]):
     """The elements of ``src`` at several index arrays along several axes, indices taken modulo the axes' sizes.
 

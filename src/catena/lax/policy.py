@@ -130,25 +130,23 @@ class Whole(NamedTuple):
     exact: bool = False  # whether it has the bits that it has step by step: then, when a call comes again; else at once
 
 
-_whole, _exact_whole = Whole(), Whole(exact=True)
-WHOLE = {
-    **dict.fromkeys("any_mean any_variance average any_nanmean any_nanvar nanstd accumulate".split(), _whole),
-    **dict.fromkeys(
-        "any_nansum any_running trapezoid cov corrcoef sem matmul dot dot_product_attention".split(), _whole
-    ),
-    **dict.fromkeys("softmax log_softmax logsumexp logmeanexp standardize".split(), _whole),
-    **dict.fromkeys("convolve correlate convolve2d correlate2d fftconvolve detrend dct idct".split(), _whole),
-    **dict.fromkeys("cholesky cho_factor lu_factor lu qr svd hessenberg schur polar eigh tridiagonal".split(), _whole),
-    **dict.fromkeys("solve cho_solve lu_solve solve_triangular triangular_solve".split(), _whole),
-    **dict.fromkeys("pdf logpdf".split(), _whole),  # of the multivariate normal distribution
-    **dict.fromkeys("round_to any_clip isclose heaviside polyval cross elementwise distribution".split(), _exact_whole),
-    **dict.fromkeys("xlogy xlog1py rel_entr kl_div boxcox boxcox1p gammasgn factorial comb poch".split(), _exact_whole),
-    **dict.fromkeys("multigammaln polygamma fresnel wofz sici".split(), _exact_whole),
-    **dict.fromkeys("any_extremum any_logical any_count any_nan_extremum ptp any_quantile".split(), _exact_whole),
-    **dict.fromkeys("lexsort any_order by_sorting rankdata any_where packbits unpackbits".split(), _exact_whole),
-    **dict.fromkeys("one_hot unwrap block_diag toeplitz lu_pivots_to_permutation".split(), _exact_whole),
-    **dict.fromkeys("einsum any_norm cond histogram".split(), _whole),
-    **dict.fromkeys("segment_sum segment_prod".split(), _whole),
-    **dict.fromkeys("segment_max segment_min glu ediff1d any_diff any_gradient descending".split(), _exact_whole),
-    **dict.fromkeys("searchsorted digitize isin repeat kron tril triu update any_take".split(), _exact_whole),
-}
+# By the names of functions, or of families of them.
+_AT_ONCE = """
+any_mean any_variance average any_nanmean any_nanvar nanstd accumulate any_nansum any_running trapezoid cov corrcoef
+sem matmul dot dot_product_attention softmax log_softmax logsumexp logmeanexp standardize convolve correlate
+convolve2d correlate2d fftconvolve detrend dct idct cholesky cho_factor lu_factor lu qr svd hessenberg schur polar
+eigh tridiagonal solve cho_solve lu_solve solve_triangular triangular_solve pdf logpdf transform map_coordinates
+einsum any_norm vector_norm matrix_norm cond histogram segment_sum segment_prod reduce_window conv_general_dilated
+conv_transpose conv_general_dilated_patches ragged_dot scaled_matmul vecdot tensordot sph_harm_y dctn idctn stft csd
+welch istft eig qdwh cholesky_update pinv lstsq tensorsolve qr_multiply eigh_tridiagonal rsf2csf expm expm_frechet
+funm sqrtm solve_sylvester logpmf
+"""
+_WHEN_REPEATED = """
+round_to any_clip isclose heaviside polyval cross elementwise distribution xlogy xlog1py rel_entr kl_div boxcox
+boxcox1p gammasgn factorial comb poch multigammaln polygamma fresnel wofz sici any_extremum any_logical any_count
+any_nan_extremum ptp any_quantile lexsort any_order by_sorting rankdata any_where packbits unpackbits one_hot unwrap
+block_diag toeplitz lu_pivots_to_permutation top_k approx_max_k approx_min_k index_take circulant hankel
+convolution_matrix companion fiedler fiedler_companion leslie segment_max segment_min glu ediff1d any_diff
+any_gradient descending searchsorted digitize isin repeat kron tril triu update get any_take mode
+"""
+WHOLE = dict.fromkeys(_AT_ONCE.split(), Whole()) | dict.fromkeys(_WHEN_REPEATED.split(), Whole(exact=True))

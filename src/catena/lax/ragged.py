@@ -34,6 +34,7 @@ from catena.lax.cumulative import cumsum
 from catena.lax.dynamic_slicing import dynamic_slice_in_dim
 from catena.lax.shape import broadcast, broadcast_in_dim, broadcasted_iota, reshape, transpose
 from catena.lax.structure import told
+from catena.lax.whole import whole
 from catena.transform.batch import batch_flat
 from catena.transform.linearize import linearize_linear
 from catena.transform.transpose import backward_pass
@@ -370,6 +371,7 @@ def ragged_dot_general(
 _ROWS = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
 
 
+@whole
 def ragged_dot(
     lhs,
     rhs,

@@ -16,6 +16,7 @@ from catena.lax.indexing import gather
 from catena.lax.policy import SHAPED
 from catena.lax.shape import broadcasted_iota, expand_dims
 from catena.lax.structure import canonical_axis
+from catena.lax.whole import whole
 from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 
 # ------------------------------------------------------------------------------------------------------------
@@ -374,6 +375,7 @@ top_k_p = Primitive(
 top_k_p.evaluate = of_many_axes(native.shaped(top_k_p, _top_k_evaluate), "axis")
 
 
+@whole
 def top_k(operand, k: int, *, axis: int = -1):
     """The largest elements along an axis, and where they are.
 
@@ -515,6 +517,7 @@ def _approx_top_k(operand, k, dimension, recall_target, size_override, aggregate
     )
 
 
+@whole
 def approx_max_k(
     operand,
     k: int,
@@ -545,6 +548,7 @@ def approx_max_k(
     return _approx_top_k(operand, k, reduction_dimension, *rest, is_max_k=True)
 
 
+@whole
 def approx_min_k(
     operand,
     k: int,

@@ -2,13 +2,17 @@
 
 Evaluated operation by operation, a function costs a call for each, and a pass over memory; as a program, one of each.
 A call is known by the types of its arrays and the values of all else: what was seen is a look-up and the native entry.
-Where bits hang on it, NumPy's arrays are arrays like others. Traced values, and whatever is refused, go the function's
-own way, which says what is wrong.
+Where bits hang on it, NumPy's arrays are arrays like others. So are arrays that were put on a device, where the results
+then are, and objects that convert themselves. Traced values, and whatever is refused, go the function's own way, which
+says what is wrong.
 """
 
+import enum
 import functools
+import sys
 import warnings
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,11 +20,13 @@ import numpy as np
 from catena.core.array import Array, as_array
 from catena.core.context import context
 from catena.core.dtypes import ALL, KIND, ScalarType, as_dtype, canonical
+from catena.core.job import job
 from catena.core.lazy import has_compiler
+from catena.core.placed import PlacedArray
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.tree import tree_flatten
 from catena.lax.policy import REPEATS, WHOLE
-from catena.transform.execute import how_to_run, program_of, run_fast
+from catena.transform.execute import how_to_run, program_of, run_fast, run_program
 from catena.transform.jit import TracedCall
 from catena.transform.memo import all_caches
 
@@ -28,8 +34,10 @@ Fun = TypeVar("Fun", bound=Callable[..., Any])
 
 NEVER = -1  # instead of how often a call came: it is evaluated step by step
 _KNOWN = 2048  # calls that are known of one function
+_ALIKE = 32  # programs of one function, of those that wait, for calls that differ in numbers alone, as in loops
 _LONGEST = 16  # items of a tuple or a list that a call is known by
-_STATIC = frozenset((type(None), bool, int, float, slice, type(...)))
+_PLAIN = frozenset((type(None), bool, int, str, type(...)))
+_STATIC = _PLAIN - {str} | {float, slice}
 _KNOWN_BOUNDS = frozenset((type(None), int))  # of slices
 _NAMES = {dtype.name: dtype for dtype in ALL}
 _DTYPES = ("float", "int", "uint", "complex", "bool", "bfloat")  # what text that names a dtype begins with
@@ -38,11 +46,21 @@ _DTYPES = ("float", "int", "uint", "complex", "bool", "bfloat")  # what text tha
 class Calls(dict):
     """The calls of one function, by types and values of arguments: how to run it, how often it came, or ``NEVER``."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "alike")
     __hash__ = object.__hash__
+
+    def __init__(self):
+        self.alike: dict = {}
 
     def clear_cache(self):
         self.clear()
+        self.alike.clear()
+
+    def are_many(self, key: tuple) -> bool:
+        """Whether many calls that differ in numbers alone have programs; counts them."""
+        kind = tuple([int if type(x) is int or type(x) is float else x for x in key])
+        self.alike[kind] = count = self.alike.get(kind, 0) + 1
+        return count > _ALIKE
 
 
 def whole(fun: Fun, name: str = "") -> Fun:
@@ -65,10 +83,13 @@ def whole(fun: Fun, name: str = "") -> Fun:
             return run_fast(known, arrays)
         if known is None:
             if len(calls) >= _KNOWN:
-                calls.clear()
+                calls.clear_cache()
             known = 0 if _may_be_one(arrays, args, kwargs) else NEVER
         if known is NEVER or (row.exact and known < REPEATS):
             calls[key] = known if known is NEVER else known + 1
+            return fun(*args, **kwargs)
+        if row.exact and calls.are_many(key):
+            calls[key] = NEVER
             return fun(*args, **kwargs)
         try:
             known = calls[key] = _compiled(fun, row, arrays, args, kwargs)
@@ -87,7 +108,11 @@ def _known_by(values, arrays: list, static: bool) -> list:
         kind = type(x)
         if kind is Array:
             arrays.append(x)
-            key.append(x._aval or (x.aval if type(x._value) is np.ndarray else None))
+            if x._aval is None and type(x._value) is np.ndarray:
+                x.aval  # noqa: B018  (noted from then on)
+            key.append(x._aval)
+        elif kind in _PLAIN:
+            key += kind, x
         elif kind is np.ndarray and not static:
             arrays.append(as_array(x))
             key.append(arrays[-1].aval)
@@ -102,9 +127,29 @@ def _known_by(values, arrays: list, static: bool) -> list:
             key += kind, x or repr(x)  # zeros have signs
         elif kind is slice and _KNOWN_BOUNDS.issuperset(map(type, bounds := (x.start, x.stop, x.step))):
             key += kind, *bounds
+        elif kind is PlacedArray and (found := x._aval) is not None and _is_on_a_device(found):
+            arrays.append(x)
+            key.append(found)
+        elif kind is FunctionType and not _is_ours(x):
+            raise TypeError("a function of the user's, which may do another thing each time")
+        elif _converts_itself(kind):
+            key += kind, *_known_by((x.__jax_array__(),), arrays, static)
         else:
             key += kind, x
     return key
+
+
+def _is_on_a_device(found) -> bool:
+    """Whether an array of this type and place is on one device, on which its user put it."""
+    placement = found.placement
+    return placement.committed and placement.layout is None and found.aval.plain and not job.shared
+
+
+def _converts_itself(kind: type) -> bool:
+    """Whether objects of a class are arrays once asked, and no function is to ask the class first."""
+    return (
+        hasattr(kind, "__jax_array__") and not hasattr(kind, "__jax_function__") and not hasattr(kind, "__jax_wrap__")
+    )
 
 
 def _may_be_one(arrays: list, args, kwargs) -> bool:
@@ -128,7 +173,24 @@ def _means_one_thing(x) -> bool:
     if isinstance(x, np.dtype | ScalarType):
         dtype = as_dtype(x)
         return dtype in KIND and canonical(dtype) == dtype
-    return kind is Array or kind is np.ndarray or kind in _STATIC
+    return kind in _STATIC or _is_array(kind, False) or isinstance(x, enum.Enum) or _is_ours(x)
+
+
+def _is_array(kind: type, static: bool) -> bool:
+    """Whether arguments of this class are operands of the program; NumPy's, and floats, unless these are ``static``."""
+    if kind is np.ndarray or kind is float:
+        return not static
+    return kind is Array or kind is PlacedArray or _converts_itself(kind)
+
+
+def _is_ours(x) -> bool:
+    """Whether this is a function of the package, which does not change."""
+    module = getattr(x, "__module__", None)
+    return type(module) is str and module.startswith("catena.") and callable(x) and _named(module, x) is x
+
+
+def _named(module: str, x):
+    return getattr(sys.modules.get(module), getattr(x, "__name__", ""), None)
 
 
 def _compiled(fun, row, arrays: list, args, kwargs) -> tuple:
@@ -136,13 +198,12 @@ def _compiled(fun, row, arrays: list, args, kwargs) -> tuple:
 
     def apply(*leaves):
         given = iter(leaves)
-        positional, named = _with(args, given, traced), _with(kwargs.values(), given, traced)
+        positional, named = _with(args, given, row.exact), _with(kwargs.values(), given, row.exact)
         out = fun(*positional, **dict(zip(kwargs, named, strict=True)))
         outs, found["tree"] = tree_flatten(out)
         return outs
 
     found: dict = {}
-    traced = {Array} if row.exact else {Array, np.ndarray, float}
     avals = [x.aval for x in arrays]
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -150,13 +211,19 @@ def _compiled(fun, row, arrays: list, args, kwargs) -> tuple:
     if said:
         raise UserWarning("what is said at each call would be said once")
     call = TracedCall(closed, found["tree"], outer, (False,) * len(avals))
-    return how_to_run(program_of(closed, (), fun.__name__, checked=False), call, False)
+    program = program_of(closed, (), fun.__name__, checked=False)
+    if not any(type(x) is PlacedArray for x in arrays):
+        return how_to_run(program, call, False)
+    return how_to_run(program, call, True, run_program(program, arrays, closed.out_avals))
 
 
-def _with(values, given, traced: set) -> list:
-    """Arguments with what is given in the place of what is traced, in containers too."""
+def _with(values, given, static: bool) -> list:
+    """Arguments with what is given in the place of arrays, in containers too."""
     out: list = []
     for x in values:
         kind = type(x)
-        out.append(next(given) if kind in traced else kind(_with(x, given, traced)) if kind in (tuple, list) else x)
+        if kind is tuple or kind is list:
+            out.append(kind(_with(x, given, static)))
+        else:
+            out.append(next(given) if _is_array(kind, static) else x)
     return out

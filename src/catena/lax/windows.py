@@ -29,6 +29,7 @@ from catena.lax.scatter_primitives import scatter_add_p
 from catena.lax.shape import broadcast, iota, pad, reshape
 from catena.lax.shape import slice as slice_
 from catena.lax.signed_zeros import as_floats, as_integers, has_both_zeros
+from catena.lax.whole import whole
 from catena.lax.window_shapes import (
     check_windows,
     dilated,
@@ -505,6 +506,7 @@ _MONOIDS = {
 }
 
 
+@whole
 def reduce_window(
     operand,
     init_value,

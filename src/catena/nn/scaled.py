@@ -22,6 +22,7 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.lax.contraction import DotDimensionNumbers
 from catena.lax.scaled import scaled_dot
+from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, user_dtype
 from catena.transform.custom_vjp import custom_vjp
 from catena.transform.make_jaxpr import eval_shape
@@ -78,6 +79,7 @@ def get_scaled_dot_general_config(
     raise ValueError(f"get_scaled_dot_general_config: mode must be 'nvfp4' or 'mxfp8', got {mode!r}")
 
 
+@whole
 def scaled_matmul(
     lhs: Array,
     rhs: Array,

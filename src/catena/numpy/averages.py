@@ -19,7 +19,6 @@ from catena.lax.policy import LARGE
 from catena.lax.reductions import add_reduce
 from catena.lax.structure import dense
 from catena.lax.whole import whole
-from catena.numpy.at_once import at_once
 from catena.numpy.boundary import (
     as_array_argument,
     broadcast_to,
@@ -61,7 +60,6 @@ def count(x, axis, where, keepdims: bool) -> object:
     return number if not names else lax.mul(like(x, number), lax.psum(like(x, 1), names))
 
 
-@at_once(arrays=2)
 def _mean_of(x, where, axis, keepdims):
     """The mean of an operand of the dtype of computation."""
     number = count(x, axis, where, keepdims)
@@ -268,7 +266,6 @@ def _any_variance(name, a, axis, dtype, ddof, keepdims, where, mean):
     return _in_two_passes(a, where, mean, (*axes, *names), wide, dtype, ddof, keepdims, name == "std")
 
 
-@at_once(arrays=3)
 def _in_two_passes(a, where, mean, axis, wide, dtype, ddof, keepdims, root):
     """The variance of elements around their mean, computed as ``wide``; its square root where that is asked for."""
     a = convert(a, wide)
@@ -331,7 +328,6 @@ def average(
     return (result, total) if returned else result
 
 
-@at_once(arrays=2)
 def _weighted_mean(a, weights, axes, keepdims):
     """The mean of ``a``, and the sums of the weights in its shape."""
     total = sum(weights, axes, keepdims=keepdims)

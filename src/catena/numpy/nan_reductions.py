@@ -12,7 +12,6 @@ from catena.lax.reductions import add_reduce
 from catena.lax.structure import dense
 from catena.lax.whole import whole
 from catena.numpy import reductions
-from catena.numpy.at_once import at_once
 from catena.numpy.averages import divide_by_degrees, squared_distance, variance_dtypes
 from catena.numpy.boundary import (
     as_array_argument,
@@ -225,7 +224,6 @@ def _any_nanmean(a, axis, dtype, keepdims, where):
     return convert(_mean_of_numbers(a, where, axis, keepdims), dtype)
 
 
-@at_once(arrays=2)
 def _mean_of_numbers(a, where, axis, keepdims):
     number = reductions.sum(convert(_number_mask("nanmean", a, where), a.dtype), axis, keepdims=keepdims)
     return lax.div(nansum(a, axis, keepdims=keepdims, where=where), number)
@@ -303,7 +301,6 @@ def _any_nanvar(a, axis, dtype, ddof, keepdims, where, mean):
     return _variance_of_numbers(a, where, mean, axis, wide, dtype, ddof, keepdims)
 
 
-@at_once(arrays=3)
 def _variance_of_numbers(a, where, mean, axis, wide, dtype, ddof, keepdims):
     a = convert(a, wide)
     mask = _number_mask("nanvar", a, where)

@@ -262,6 +262,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     return product(lax.reshape(a, (a.size, 1)), lax.reshape(b, (1, b.size)))
 
 
+@whole
 def tensordot(
     a: ArrayLike,
     b: ArrayLike,
@@ -313,6 +314,7 @@ def _paired_axes(a, b, axes) -> tuple:
     return tuple(canonical_axis(i, a.ndim) for i in first), tuple(canonical_axis(i, b.ndim) for i in second)
 
 
+@whole
 def vecdot(
     x1: ArrayLike,
     x2: ArrayLike,

@@ -13,6 +13,7 @@ from catena.core.errors import NonConcreteBooleanIndexError
 from catena.core.shapes import position_dtype
 from catena.core.trace import Tracer
 from catena.lax.positions import as_position
+from catena.lax.whole import whole
 from catena.lax.windowed import CLIP, FILL_OR_DROP, PROMISE_IN_BOUNDS, GatherScatterMode
 from catena.numpy.boundary import SCALARS
 from catena.numpy.indexers import Plan, Span, check_not_empty, has_block, is_array, parse, traced_mask
@@ -36,14 +37,14 @@ def read(
     wrap: bool = True,
 ):
     """``x.at[index].get(...)``: the general path of reading."""
-    if mode is None and wrap and type(x) is Array and context.trace is None:
-        value = read_by_numpy(x._value, index)
+    if wrap and type(x) is Array and context.trace is None and (mode is None or GatherScatterMode.from_any(mode)):
+        value = read_by_numpy(x._value, index)  # what is in bounds
         if value is not None:
             return make_array(value, x._weak)
     masked = traced_mask(index)
     if masked is not None:
         return select(x, index, masked)
-    return _read(x, index, mode, fill_value, indices_are_sorted, unique_indices, wrap)
+    return _get(x, index, mode, fill_value, indices_are_sorted, unique_indices, wrap)
 
 
 def _read(x, index, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False, wrap=True):
@@ -59,6 +60,9 @@ def _read(x, index, mode=None, fill_value=None, indices_are_sorted=False, unique
         x, tokens = _slice_spans(x, tokens)
         return _gather(x, tokens, x.shape, mode, None, indices_are_sorted, unique_indices, wrap)
     return _read_basic(x, tokens, wrap, mode)
+
+
+_get = whole(_read, "get")
 
 
 def check_static(tokens, shape, wrap: bool):

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from catena import lax, numpy
 from catena.core import dtypes
-from catena.core.array import Array
+from catena.core.array import Array, live
+from catena.core.trace import find_concrete
 from catena.lax.structure import told
 from catena.lax.whole import whole
 from catena.lax.windowed import GatherScatterMode, ScatterDimensionNumbers
@@ -27,21 +28,43 @@ class Reducer(NamedTuple):
     reduce: Callable
 
 
-SUM = Reducer(lax.scatter_add, lambda dtype: 0, lax.reduce_sum)
-PROD = Reducer(lax.scatter_mul, lambda dtype: 1, lax.reduce_prod)
-MAX = Reducer(lax.scatter_max, lowest, lax.reduce_max)
-MIN = Reducer(lax.scatter_min, highest, lax.reduce_min)
+REDUCERS = {
+    "segment_sum": Reducer(lax.scatter_add, lambda dtype: 0, lax.reduce_sum),
+    "segment_prod": Reducer(lax.scatter_mul, lambda dtype: 1, lax.reduce_prod),
+    "segment_max": Reducer(lax.scatter_max, lowest, lax.reduce_max),
+    "segment_min": Reducer(lax.scatter_min, highest, lax.reduce_min),
+}
 
 
-def _segments(name: str, reducer: Reducer, data, segment_ids, num_segments, bucket_size, hints, out_sharding):
+def _segments(name: str, data, segment_ids, num_segments, bucket_size, hints, out_sharding):
     """The reduction of the rows of ``data`` with equal ids, as row ``id`` of the result."""
     if out_sharding is not None:
-        return told(out_sharding, _segments, name, reducer, data, segment_ids, num_segments, bucket_size, hints, None)
-    data, ids = as_array_argument(name, data), as_array_argument(name, segment_ids, 1)
+        return told(out_sharding, _segments, name, data, segment_ids, num_segments, bucket_size, hints, None)
+    if num_segments is None:
+        data, segment_ids = as_array_argument(name, data), as_array_argument(name, segment_ids, 1)
+        num_segments = _greatest(name, segment_ids) + 1
+    return _programs[name](name, data, segment_ids, num_segments, bucket_size, hints)
+
+
+def _checked_ids(name: str, ids):
     if not dtypes.is_integer(ids.dtype):
         raise TypeError(f"{name}: segment_ids must be integers, got {dtypes.dtype_name(ids.dtype)}")
-    asked = lax.add(numpy.max(lax.convert_element_type(ids, int)), 1) if num_segments is None else num_segments
-    count = _number(name, "num_segments", asked, 0)
+    return ids
+
+
+def _greatest(name: str, ids) -> int:
+    """The greatest id, which is looked at."""
+    known = find_concrete(_checked_ids(name, ids))
+    if known is not None and known.size:
+        return int(live(known).max())
+    return _number(name, "num_segments", lax.add(numpy.max(lax.convert_element_type(ids, int)), 1), 0) - 1
+
+
+def _reduced(name: str, data, segment_ids, num_segments, bucket_size, hints):
+    """``_segments``, of which it is known how many there are."""
+    reducer = REDUCERS[name]
+    data, ids = as_array_argument(name, data), _checked_ids(name, as_array_argument(name, segment_ids, 1))
+    count = _number(name, "num_segments", num_segments, 0)
     indices = lax.expand_dims(ids, (ids.ndim,))
     operand_shape = (count, *data.shape[1:])
     data = checked_broadcast(data, ids.shape + data.shape[1:])
@@ -61,6 +84,9 @@ def _segments(name: str, reducer: Reducer, data, segment_ids, num_segments, buck
         mode=hints[2],
     )
     return placed(result if bucket_size is None else reducer.reduce(result, (0,)))
+
+
+_programs = {name: whole(_reduced, name) for name in REDUCERS}
 
 
 def _number(name: str, argument: str, x, least: int) -> int:
@@ -100,7 +126,6 @@ _of_segments = family(
 )
 
 
-@whole
 @_of_segments
 def segment_sum(
     data: ArrayLike,
@@ -120,10 +145,9 @@ def segment_sum(
     Array([5., 7., 0., 4.], dtype=float32)
     """
     hints = (indices_are_sorted, unique_indices, mode)
-    return _segments("segment_sum", SUM, data, segment_ids, num_segments, bucket_size, hints, out_sharding)
+    return _segments("segment_sum", data, segment_ids, num_segments, bucket_size, hints, out_sharding)
 
 
-@whole
 @_of_segments
 def segment_prod(
     data: ArrayLike,
@@ -143,10 +167,9 @@ def segment_prod(
     Array([ 6., 10.,  1.,  4.], dtype=float32)
     """
     hints = (indices_are_sorted, unique_indices, mode)
-    return _segments("segment_prod", PROD, data, segment_ids, num_segments, bucket_size, hints, out_sharding)
+    return _segments("segment_prod", data, segment_ids, num_segments, bucket_size, hints, out_sharding)
 
 
-@whole
 @_of_segments
 def segment_max(
     data: ArrayLike,
@@ -166,10 +189,9 @@ def segment_max(
     Array([  3.,   5., -inf,   4.], dtype=float32)
     """
     hints = (indices_are_sorted, unique_indices, mode)
-    return _segments("segment_max", MAX, data, segment_ids, num_segments, bucket_size, hints, out_sharding)
+    return _segments("segment_max", data, segment_ids, num_segments, bucket_size, hints, out_sharding)
 
 
-@whole
 @_of_segments
 def segment_min(
     data: ArrayLike,
@@ -189,4 +211,4 @@ def segment_min(
     Array([ 2.,  2., inf,  4.], dtype=float32)
     """
     hints = (indices_are_sorted, unique_indices, mode)
-    return _segments("segment_min", MIN, data, segment_ids, num_segments, bucket_size, hints, out_sharding)
+    return _segments("segment_min", data, segment_ids, num_segments, bucket_size, hints, out_sharding)

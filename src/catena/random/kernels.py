@@ -224,7 +224,7 @@ def draw(fun, key, shape: tuple, operands: tuple, statics: dict):
 
 def spread_out(value, shape: tuple):
     """An operand broadcast to the shape of the result, flat."""
-    return np.ascontiguousarray(np.broadcast_to(value, shape)).reshape(-1)
+    return np.ascontiguousarray(value if value.shape == shape else np.broadcast_to(value, shape)).reshape(-1)
 
 
 def piece_avals(types: tuple, spread: list, size: int) -> tuple:
@@ -233,12 +233,14 @@ def piece_avals(types: tuple, spread: list, size: int) -> tuple:
 
 def pad(value):
     """The last elements of an operand, and any more to make a piece."""
-    return np.concatenate([value, np.broadcast_to(value[:1], (SMALL - len(value),))])
+    piece = np.empty(SMALL, value.dtype)
+    piece[: len(value)], piece[len(value) :] = value, value[0]
+    return piece
 
 
 def call(kernel: Kernel, storage, start: int, pieces: list, out):
     """Run a kernel from a position on."""
-    high, low = np.array(start >> 32, U32), np.array(start & 0xFFFFFFFF, U32)
+    high, low = (np.array(start >> 32, U32), np.array(start & 0xFFFFFFFF, U32)) if start else (ZERO, ZERO)
     run_entry(kernel.entry, (storage, high, low, *pieces), (out,))
 
 

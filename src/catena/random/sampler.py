@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import math
 
 import numpy as np
 
@@ -113,12 +114,20 @@ def as_float(x, dtype):
 
 def safe_float(x, dtype, name: str):
     """``x`` as a float dtype to which it promotes by itself: numbers lose no digits that nobody gave up."""
+    if type(x) is float and context.trace is None:
+        return _known_float(x, math.copysign(1.0, x), dtype, context.global_key, context.local_key)
     aval = get_aval(x)
     if not aval.weak_type and dtypes.promote_types(aval.dtype, dtype) != dtype:
         raise dtypes.TypePromotionError(
             f"In arguments to {name}, cannot safely cast argument of type {aval.dtype} to {dtype}; "
             "convert it with .astype first"
         )
+    return as_float(x, dtype)
+
+
+@functools.lru_cache(512)
+def _known_float(x: float, sign: float, dtype, *keys: int):
+    """A Python number as a float dtype; under flags of these keys, and where it is a zero, of this sign."""
     return as_float(x, dtype)
 
 

@@ -45,6 +45,7 @@ def dct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str
     return _along_axes("dct", _cosines, x, type, None if n is None else (n,), (axis,), norm)
 
 
+@whole
 def dctn(
     x: Array,
     type: int = 2,
@@ -89,6 +90,7 @@ def idct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: st
     return _along_axes("idct", _from_cosines, x, type, None if n is None else (n,), (axis,), norm)
 
 
+@whole
 def idctn(
     x: Array,
     type: int = 2,

@@ -12,6 +12,7 @@ from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.namespace import shown as _shown
+from catena.lax.whole import whole
 from catena.transform.jit import jit
 from catena.typing import ArrayLike
 
@@ -40,6 +41,7 @@ _MODES = {
 }
 
 
+@whole
 def map_coordinates(
     input: ArrayLike,
     coordinates: Sequence[ArrayLike],

@@ -194,6 +194,7 @@ eig_p = kernel_primitive(
 )
 
 
+@whole
 def eig(
     x,
     *,

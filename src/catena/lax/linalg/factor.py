@@ -150,6 +150,7 @@ cholesky_update_p = kernel_primitive(
 )
 
 
+@whole
 def cholesky_update(r_matrix, w_vector):
     """The upper Cholesky factor of ``r^T r + w w^T``, from that of ``r^T r``.
 

@@ -206,6 +206,7 @@ def _iterate(u, a: float, b: float, c: float):
     return add(mul(u, scalar(u, b / c)), mul(step, scalar(u, factor)))
 
 
+@whole
 def qdwh(
     x,
     *,

@@ -11,6 +11,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     as_array_argument,
     canonical_axis,
@@ -59,6 +60,7 @@ def _check_norm(norm):
         raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
 
 
+@whole
 def _transform(name: str, kind: lax.FftType, a, s, axes, norm):
     """The transform of any kind over any axes."""
     _check_norm(norm)

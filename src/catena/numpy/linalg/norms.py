@@ -15,7 +15,6 @@ from catena.lax.policy import LARGE
 from catena.lax.reductions import add_reduce
 from catena.lax.whole import whole
 from catena.numpy import diagonals, products, reductions
-from catena.numpy.at_once import at_once
 from catena.numpy.boundary import (
     as_array_argument,
     canonical_axes,
@@ -100,7 +99,6 @@ def _squares(x):
     return lax.real(lax.mul(x, lax.conj(x))) if dtypes.is_complex(x.dtype) else lax.mul(x, x)
 
 
-@at_once(arrays=1)
 def _euclidean(x, axes, keepdims: bool):
     if direct(x) and x._value.dtype in REAL and x._value.size < LARGE:  # the hot path
         return make_array(run(_length, x._value, axes, keepdims))
@@ -149,6 +147,7 @@ def _matrix_norm(x, ord, axes: tuple, keepdims: bool):
     return expand_dims(result, tuple(sorted(axes))) if keepdims else result
 
 
+@whole
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """The norms of matrices.
 
@@ -169,6 +168,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") ->
     return _matrix_norm(x, ord, (x.ndim - 2, x.ndim - 1), keepdims)
 
 
+@whole
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Array:
     """The norms of vectors.
 

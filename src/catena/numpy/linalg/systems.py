@@ -16,6 +16,7 @@ from catena.core.trace import find_concrete
 from catena.lax.linalg.algebra import adjoint
 from catena.lax.linalg.solve import solve_with_lu
 from catena.lax.structure import dense
+from catena.lax.whole import whole
 from catena.numpy import reductions
 from catena.numpy.boundary import (
     as_array_argument,
@@ -323,6 +324,7 @@ def inv(a: ArrayLike) -> Array:
     return _solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
 
 
+@whole
 def pinv(
     a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
 ) -> Array:
@@ -415,6 +417,7 @@ _pinv_general.defjvp(lambda primals, tangents: _pinv_rule(primals, tangents, Fal
 _pinv_hermitian.defjvp(lambda primals, tangents: _pinv_rule(primals, tangents, True))
 
 
+@whole
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
 ) -> tuple[Array, Array, Array, Array]:
@@ -601,6 +604,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     return reshaped(inv(reshaped(a, (n, n))), (*last, *first))
 
 
+@whole
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None) -> Array:
     """The solution ``x`` of ``tensordot(a, x, x.ndim) = b``.
 

@@ -66,6 +66,7 @@ def eigh(
     return values if eigvals_only else (values, vectors)
 
 
+@whole
 def eigh_tridiagonal(
     d: ArrayLike,
     e: ArrayLike,

@@ -215,6 +215,7 @@ def qr(
     return tuple(rest) if mode == "r" else (q, *rest)
 
 
+@whole
 def qr_multiply(
     a: ArrayLike,
     c: ArrayLike,

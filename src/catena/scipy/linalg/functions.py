@@ -11,6 +11,7 @@ from catena import lax
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.scipy.linalg.arguments import adjoint, check_square, inexact
 from catena.scipy.linalg.schur import rsf2csf, triangular_form
 from catena.scipy.linalg.systems import solve_sylvester
@@ -34,6 +35,7 @@ _PADE_13 = (
 _PADE = {np.dtype("float32"): (_PADE_7, 3.925724783138660), np.dtype("float64"): (_PADE_13, 5.371920351148152)}
 
 
+@whole
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:  # noqa: N803
     """The exponentials of matrices.
 
@@ -97,6 +99,7 @@ def _pade(a, c) -> tuple:
     return a @ odd, even
 
 
+@whole
 def expm_frechet(
     A: ArrayLike,  # noqa: N803
     E: ArrayLike,  # noqa: N803
@@ -139,6 +142,7 @@ def expm_frechet(
 # By the Schur form
 
 
+@whole
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:  # noqa: N803
     """The principal square root of a matrix.
 
@@ -182,6 +186,7 @@ def _sqrtm_jvp(primals, tangents):
     return root, solve_sylvester(root, root, *tangents)
 
 
+@whole
 def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Array | tuple[Array, Array]:  # noqa: N803
     """A function of a matrix, given by its values on numbers; for matrices of distinct eigenvalues.
 

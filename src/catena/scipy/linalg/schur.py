@@ -41,6 +41,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     return tuple(complex_schur(a) if output == "complex" else lax.linalg.schur(a))
 
 
+@whole
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:  # noqa: N803
     """The triangular Schur form for a real one, by a rotation for each of its blocks of two rows.
 

@@ -77,6 +77,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
     return jnp.concatenate(rows)
 
 
+@whole
 def circulant(c: ArrayLike) -> Array:
     """Circulant matrices: each column is the one before, moved around by one place.
 
@@ -123,6 +124,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     return _joined(jnp.flip(c, -1), r[..., 1:])[..., column - row + max(m - 1, 0)]
 
 
+@whole
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Hankel matrices, constant along the diagonals that go up to the right.
 
@@ -150,6 +152,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     return _joined(c, r[..., 1:])[..., row + column]
 
 
+@whole
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """The matrices whose product with a vector of ``n`` elements is its convolution with ``a``.
 
@@ -184,6 +187,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     return _scattered(a, np.where(places <= m, places, 0), np.zeros(places.shape))
 
 
+@whole
 def companion(a: ArrayLike) -> Array:
     """Companion matrices: their characteristic polynomials have these coefficients.
 
@@ -207,6 +211,7 @@ def companion(a: ArrayLike) -> Array:
     return _scattered(_monic(a), np.where(row == 0, column + 1, 0), row == column + 1)
 
 
+@whole
 def fiedler(a: ArrayLike) -> Array:
     """Fiedler matrices: ``[i, j]`` is the distance of ``a[i]`` and ``a[j]``.
 
@@ -227,6 +232,7 @@ def fiedler(a: ArrayLike) -> Array:
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
 
+@whole
 def fiedler_companion(a: ArrayLike) -> Array:
     """Companion matrices with five diagonals.
 
@@ -261,6 +267,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     return _scattered(_monic(a), places, ones)
 
 
+@whole
 def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Leslie matrices of populations: fecundities in the first row, survivals below the diagonal.
 

@@ -175,6 +175,7 @@ def solve_triangular(
     return undo(x)
 
 
+@whole
 def solve_sylvester(
     A: ArrayLike,  # noqa: N803
     B: ArrayLike,  # noqa: N803

@@ -17,6 +17,7 @@ from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.lazy import LazyModule
+from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, canonical_axis, convert
 from catena.scipy.signal.trends import detrend as without_trend
 from catena.typing import ArrayLike
@@ -154,6 +155,7 @@ def _scale(name: str, scaling: str, window, fs):
     raise ValueError(f"{name}: scaling must be 'density' or 'spectrum', got {scaling!r}")
 
 
+@whole
 def stft(
     x: Array,
     fs: ArrayLike = 1.0,
@@ -207,6 +209,7 @@ def stft(
     return frequencies, times, jnp.moveaxis(jnp.swapaxes(z * scale, -1, -2), -2, axis)
 
 
+@whole
 def csd(
     x: Array,
     y: ArrayLike | None,
@@ -244,6 +247,7 @@ def csd(
     return _power("csd", x, y, fs, (window, nperseg, noverlap, nfft), detrend, return_onesided, scaling, axis, average)
 
 
+@whole
 def welch(
     x: Array,
     fs: ArrayLike = 1.0,
@@ -324,6 +328,7 @@ def _averaged(powers, average: str):
 # And back
 
 
+@whole
 def istft(
     Zxx: Array,  # noqa: N803
     fs: ArrayLike = 1.0,

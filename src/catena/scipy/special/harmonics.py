@@ -9,12 +9,14 @@ import numpy as np
 from catena import lax
 from catena import numpy as jnp
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, concrete_or_error
 from catena.scipy.special.arguments import real
 from catena.transform.jit import jit
 from catena.typing import ArrayLike
 
 
+@whole
 def sph_harm_y(
     n: ArrayLike,
     m: ArrayLike,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from catena import numpy as jnp
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.numpy.documentation import family
 from catena.numpy.promotion import promote_dtypes_inexact
 from catena.scipy.special import gammaln, xlogy
@@ -21,6 +22,7 @@ _explained = family(
 )
 
 
+@whole
 @_explained
 def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The logarithm of the density of the Dirichlet distribution; minus infinity where ``x`` does not add up to 1.

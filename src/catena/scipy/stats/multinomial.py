@@ -5,6 +5,7 @@ from __future__ import annotations
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.whole import whole
 from catena.numpy.boundary import array_arguments
 from catena.numpy.documentation import family
 from catena.numpy.promotion import promote_dtypes_inexact
@@ -22,6 +23,7 @@ _explained = family(
 )
 
 
+@whole
 @_explained
 def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The logarithms of the probabilities of counts under the multinomial distribution.

@@ -118,6 +118,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
 # ---- the most frequent value
 
 
+@whole
 def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """The value that occurs most often, the least where there are several.
 
