@@ -222,6 +222,25 @@ def test_large_operands_are_packed_and_small_ones_read_where_they_lie():
     assert contraction.plan(matrices(512, 64, 64), X86_64_V4, False).packed  # its columns do not lie side by side
 
 
+@pytest.mark.parametrize("machine", [X86_64_V3, X86_64_V4], ids=["256", "512"])
+@pytest.mark.parametrize("n, blocks", [(512, 1), (1024, 2), (2048, 3)])
+def test_tasks_that_pack_a_panel_use_it_for_many_rows(n, blocks, machine):
+    """Each of them packs what it reads of B anew; there are enough of them for some threads all the same."""
+    p = contraction.plan(matrices(n, n, n), machine, True)
+    tasks = contraction.tasks(p, machine, False, False)
+    assert p.packs and tasks.row_blocks == blocks
+    assert tasks.count == blocks * tasks.column_blocks >= (8 if n == 512 else 16)
+    assert (blocks - 1) * tasks.rows < p.units <= blocks * tasks.rows
+    assert (tasks.column_blocks - 1) * tasks.columns < p.panels <= tasks.column_blocks * tasks.columns
+
+
+def test_few_columns_and_whole_rows_are_cut_into_tasks_by_their_rows():
+    p = contraction.plan(matrices(2000, 128, 512), X86_64_V4, True)
+    assert p.packs and p.panels == 2
+    assert contraction.tasks(p, X86_64_V4, False, False)[:2] == (8, 4)
+    assert contraction.tasks(p, X86_64_V4, False, True)[:2] == (8, 8)
+
+
 def test_tiles_find_numbers_of_a_in_the_lines_that_they_read():
     """Of a small array for each of many members (`uti,tj->uij`), the tile takes what lies side by side."""
     rows = (Axis(12, 1, 0, 12), Axis(300, 2400, 0, 144))

@@ -102,3 +102,16 @@ def test_one_thread_looks_for_idle_memory():
     buffers.pool.empty((PAGE + 12345,), np.dtype(np.uint8))
     buffers.pool.empty((5 * PAGE,), np.dtype(np.uint8))
     assert sum(t.name == "catena-idle" for t in threading.enumerate()) == 1
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int16"])
+def test_large_arrays_of_numpy_are_copied_to_the_memory_of_results(dtype):
+    """It lies on huge pages, which is a tenth of a product's time; what is converted is so in pieces."""
+    x = (np.arange(3_000_001 // 3 * 2).reshape(2, -1) % 251).astype(dtype).T
+    before = buffers.pool.statistics()
+    y = jnp.asarray(x, jnp.float32)
+    after = buffers.pool.statistics()
+    assert after["made"] + after["reused"] > before["made"] + before["reused"]
+    np.testing.assert_array_equal(y, x.astype(np.float32))
+    x[0, 0] = 7
+    assert y[0, 0] == 0

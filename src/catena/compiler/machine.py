@@ -62,6 +62,7 @@ class Packing(NamedTuple):
     rows_in_tasks: int = 8  # from which tasks pack, if B is beyond the second cache; if not, from four times as many on
     columns: int = 128  # from which an A that is read across is copied
     panel: int = 1 << 18  # bytes of memory that a task has for a panel, on its stack
+    task_rows: int = 768  # of a task that packs, at most: the fewer, the more often is each panel packed
 
 
 class Products(NamedTuple):
@@ -75,8 +76,9 @@ class Products(NamedTuple):
     shared: int = 1 << 21  # multiplications below which threads do not pay
     shared_in_loops: int = 1 << 20  # the same where the threads are still awake from the iteration before
     task: int = 1 << 19  # multiplications that make a task
-    task_rows: int = 256  # of a task at most, so that their part of A stays in a second-level cache
-    most_tasks: int = 64
+    task_rows: int = 256  # of a task that does not pack, at most, so that its part of A stays in a second-level cache
+    tasks: tuple[int, int, int] = (8, 16, 64)  # at most: of products, of large ones, and of those of many times as much
+    large: int = 1 << 29  # multiplications
     blas_shared: int = 160**3  # multiplications by BLAS below which threads do not pay
     blas_task: int = 128**3  # multiplications by BLAS that make a task
 

@@ -31,8 +31,10 @@ from catena.core.trace import Tracer, find_concrete
 from catena.core.zeros import get_aval
 from catena.lax.structure import repeated
 from catena.numpy.protocol import Overridden, takes_part
+from catena.runtime import buffers
 
 SCALARS = frozenset({bool, int, float, complex})
+CONVERTED = 1 << 16  # elements of a large array at a time
 
 # ----------------------------------------------------------------------------------------------------
 # Values from outside
@@ -121,10 +123,24 @@ def numpy_array(x) -> Array:
 
 
 def owned_copy(x, dtype) -> np.ndarray:
-    """A NumPy value as a new C-contiguous NumPy array of ``dtype``."""
+    """A NumPy value as a new C-contiguous NumPy array of ``dtype``; a large one on huge pages, as results are."""
+    if x.size * dtype.itemsize >= buffers.PAGE:
+        return _large_copy(np.asarray(x), dtype)
     if x.dtype == dtype:
         return np.array(x, dtype=dtype, order="C")
     return np.ascontiguousarray(casts.convert(np.asarray(x), dtype)).reshape(np.shape(x))
+
+
+def _large_copy(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Pieces are converted one by one: they stay in caches."""
+    copy = buffers.pool.empty(x.shape, dtype)
+    if x.dtype == dtype:
+        np.copyto(copy, x)
+        return copy
+    values, flat = x.reshape(-1), copy.reshape(-1)
+    for at in range(0, x.size, CONVERTED):
+        flat[at : at + CONVERTED] = casts.convert(values[at : at + CONVERTED], dtype)
+    return copy
 
 
 def not_numeric(x, dtype) -> TypeError:

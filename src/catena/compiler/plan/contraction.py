@@ -341,7 +341,7 @@ def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
     taken which reads least.
     """
     limits, members = machine.products, math.prod(x.extent for x in p.contraction.batch)
-    most = limits.most_tasks if p.strips or p.row.extent > 1 else _tasks_of_row(p, machine)
+    most = _most_tasks(p, machine)
     wanted = min(most, p.contraction.products // limits.task) if _is_shared(p, machine, in_loop) else 1
     wanted = max(1, -(-wanted // members))
     rows, columns = math.prod(x.extent for x in p.contraction.rows), p.contraction.columns
@@ -349,7 +349,7 @@ def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
     down = min(p.units, -(-wanted // across))
     units, panels = -(-p.units // down), max(1, -(-p.panels // across))
     if p.packs:
-        units = -(-p.units // -(-p.units * p.rows // limits.task_rows))
+        units = -(-p.units // _down(p.row.extent, 1 if by_rows else p.panels, wanted, machine))
         panels = p.panels if by_rows else -(-p.panels // min(p.panels, -(-wanted // -(-p.units // units))))
     elif not p.strips:
         read = math.prod(x.extent for x in p.contraction.terms) * columns // across * p.contraction.type.bytes
@@ -365,6 +365,21 @@ def _across(wanted: int, units: int, panels: int, rows: int, columns: int) -> in
     ways = [(min(units, -(-wanted // c)), c) for c in range(1, min(panels, wanted) + 1)]
     enough = [way for way in ways if math.prod(way) >= min(wanted, units * panels)] or ways[-1:]
     return min(enough, key=lambda way: way[0] * columns + way[1] * rows, default=(0, 1))[1]
+
+
+def _down(rows: int, panels: int, wanted: int, machine: Machine) -> int:
+    """In how many blocks of rows tasks are cut that pack: the fewest for which there are about as many as `wanted`."""
+    fewest, most = (-(-rows // each) for each in (machine.products.packing.task_rows, machine.products.task_rows))
+    return max(fewest, min(most, wanted // panels))
+
+
+def _most_tasks(p: Plan, machine: Machine) -> int:
+    """The most tasks that a contraction is cut in: few, as each brings its rows and panels to its caches anew."""
+    if not p.strips and p.row.extent == 1:
+        return _tasks_of_row(p, machine)
+    (few, many, most), large = machine.products.tasks, machine.products.large
+    products = p.contraction.products
+    return few if products < large else max(many, min(most, products // large))
 
 
 def _tasks_of_row(p: Plan, machine: Machine) -> int:
