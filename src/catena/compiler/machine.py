@@ -65,6 +65,15 @@ class Packing(NamedTuple):
     task_rows: int = 768  # of a task that packs, at most: the fewer, the more often is each panel packed
 
 
+class Tasks(NamedTuple):
+    """How many tasks products are cut in, at most."""
+
+    of_small: int = 8
+    of_large: int = 16
+    most: int = 64  # of those that are many times as large
+    large: int = 1 << 29  # multiplications
+
+
 class Products(NamedTuple):
     """Products and convolutions by tiles that registers hold, and by BLAS."""
 
@@ -77,8 +86,7 @@ class Products(NamedTuple):
     shared_in_loops: int = 1 << 20  # the same where the threads are still awake from the iteration before
     task: int = 1 << 19  # multiplications that make a task
     task_rows: int = 256  # of a task that does not pack, at most, so that its part of A stays in a second-level cache
-    tasks: tuple[int, int, int] = (8, 16, 64)  # at most: of products, of large ones, and of those of many times as much
-    large: int = 1 << 29  # multiplications
+    tasks: Tasks = Tasks()
     blas_shared: int = 160**3  # multiplications by BLAS below which threads do not pay
     blas_task: int = 128**3  # multiplications by BLAS that make a task
 

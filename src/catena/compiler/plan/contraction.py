@@ -377,9 +377,10 @@ def _most_tasks(p: Plan, machine: Machine) -> int:
     """The most tasks that a contraction is cut in: few, as each brings its rows and panels to its caches anew."""
     if not p.strips and p.row.extent == 1:
         return _tasks_of_row(p, machine)
-    (few, many, most), large = machine.products.tasks, machine.products.large
-    products = p.contraction.products
-    return few if products < large else max(many, min(most, products // large))
+    limits, products = machine.products.tasks, p.contraction.products
+    if products < limits.large:
+        return limits.of_small
+    return max(limits.of_large, min(limits.most, products // limits.large))
 
 
 def _tasks_of_row(p: Plan, machine: Machine) -> int:
