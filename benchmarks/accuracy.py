@@ -223,7 +223,8 @@ def further_functions() -> dict[str, Function]:
     }  # fmt: skip
 
 
-NO_PRIMITIVE = {"log2", "log10", "hypot"}  # functions of the library that are made of primitives
+# Functions of the library that `lax` has not: they are made of primitives, or stand on the page of special functions
+NO_PRIMITIVE = {"log2", "log10", "hypot", "entr", "logit", "error_density", "normal_density", "trigamma"}
 
 
 def functions() -> dict[str, Function]:
