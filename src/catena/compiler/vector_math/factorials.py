@@ -95,20 +95,25 @@ def _beta_of_small(m, on, a, b, precision):
     a, b = m.where(on, a, 1.0), m.where(on, b, 1.0)
     total, lost = _sum_and_rest(a, b)
     ratio = gamma(m, a, precision) * gamma(m, b, precision) / gamma(m, total, precision)
-    return ratio - ratio * (lost * m.digamma(total))
+    # of counts and other short numbers nothing is lost
+    return m.where_any(~m.equal(lost, 0.0), lambda: ratio - ratio * (lost * m.digamma(total)), ratio)
 
 
 LARGE_IN_SINGLE = 32.0  # from which on differences of the logarithms of gamma functions have too few digits for floats
 
 
-def _log_beta_in_single(m, p, q):
-    """For 0 < p <= q, with enough digits for single precision also where it is small, as at B(1, 1). Vectors seldom
-    have parameters of every size.
+def _log_beta_in_single(m, a, b):
+    """Of positive numbers, with enough digits for single precision also where it is small, as at B(1, 1). Vectors
+    seldom have parameters of every size. Each is kept proper by itself: so what hangs on one alone is computed once
+    where that does not change.
     """
+    of_a, of_b = m.where(a < LARGE_IN_SINGLE, a, 1.0), m.where(b < LARGE_IN_SINGLE, b, 1.0)
+    first, second = m.plain_lgamma(of_a), m.plain_lgamma(of_b)
+    swap = a > b
+    p, q = m.where(swap, b, a), m.where(swap, a, b)
     large, both = q >= LARGE_IN_SINGLE, p >= LARGE_IN_SINGLE
-    one = m.plain_lgamma(m.where(both, 1.0, p))
-    r = m.where(large, 1.0, q)
-    value = m.where_any(~large, lambda: one + (m.plain_lgamma(r) - m.plain_lgamma(m.where(large, 1.0, p) + r)), one)
+    one = m.where(swap, second, first)
+    value = m.where_any(~large, lambda: first + (second - m.plain_lgamma(of_a + of_b)), one)
     t = m.where(large, m.where(q < INF, q, 1e300), LARGE_SHAPE)
 
     def mixed():
@@ -134,7 +139,7 @@ def log_beta(m, a, b, precision):
     p, q = m.where(swap, b, a), m.where(swap, a, b)
     if precision > 1e-12:
         positive = p > 0.0
-        value = _log_beta_in_single(m, m.where(positive, p, 1.0), m.where(positive, q, 1.0))
+        value = _log_beta_in_single(m, m.where(a > 0.0, a, 1.0), m.where(b > 0.0, b, 1.0))
         return m.where_any(~positive, lambda: _log_beta_of_any(m, a, b, p, q, precision), value)
     return _log_beta_of_any(m, a, b, p, q, precision)
 

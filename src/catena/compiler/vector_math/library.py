@@ -78,7 +78,7 @@ STAGED = (
         "pow igamma igammac igamma_grad_a random_gamma_grad betainc betaincc zeta zeta_by_x polygamma expn".split()
     )
     | frozenset("log_gamma_density log_igamma log_igammac log_igamma_grad_a log_igammac_grad_a".split())
-    | frozenset("log_betainc log_betaincc owens_t".split())
+    | frozenset("log_betainc log_betaincc owens_t log_beta".split())
 )
 WORTH_A_STAGE = 30  # lines
 PARAMETERS = ("x", "y", "z", "w")
