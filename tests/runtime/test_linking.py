@@ -8,11 +8,12 @@ import sys
 import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from catena.compiler.native import host, link
 from catena.compiler.native.image import image
-from catena.runtime import elf, images, linking
+from catena.runtime import elf, images, linking, native
 from catena.runtime.native import Code, Function, Unit
 
 pytestmark = pytest.mark.skipif(
@@ -212,3 +213,9 @@ def test_a_script_that_ran_before_loads_no_llvm(tmp_path, monkeypatch):
     runs = [subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, check=True) for _ in range(2)]
     assert [run.stdout.split() for run in runs] == [[b"True", b"True"], [b"False", b"False"]]
     assert runs[0].stderr.splitlines()[-1] == runs[1].stderr.splitlines()[-1]
+
+
+def test_numbers_of_a_table_have_64_bits_with_or_without_a_sign():
+    for numbers in ([], [1, -1, -(1 << 63), (1 << 63) - 1], [5, -1, (1 << 64) - 1]):
+        words = np.frombuffer(native._words(numbers), np.uint64).tolist()
+        assert words == [n % (1 << 64) for n in numbers]

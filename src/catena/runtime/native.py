@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -138,8 +139,8 @@ class Native:
         self._keep = ([np.ascontiguousarray(c) for c in constants], externals, linked)
         self.code = code
         places = [c.__array_interface__["data"][0] for c in self._keep[0]]
-        words = [0, *places, *(x.address for x in externals), *functions, *(n % (1 << 64) for n in numbers)]
-        table = (ctypes.c_uint64 * len(words))(*words)
+        words = array("Q", [0, *places, *(x.address for x in externals), *functions])
+        table = (ctypes.c_uint64 * (len(words) + len(numbers))).from_buffer_copy(words.tobytes() + _words(numbers))
         self._table = table
         # Not `__del__`, which the collector of cycles may call after the code is gone.
         if code.address("free_arena"):
@@ -155,6 +156,14 @@ class Native:
     def give_back_idle(self) -> None:
         """Frees the arena unless the program has run since this was asked last; for programs that have one."""
         _on_arena("free_idle_arena", self.code, self._table)
+
+
+def _words(numbers: Sequence[int]) -> bytes:
+    """Numbers of 64 bits, with a sign or without, as they lie in memory."""
+    try:
+        return array("q", numbers).tobytes()
+    except OverflowError:
+        return array("Q", [n % (1 << 64) for n in numbers]).tobytes()
 
 
 def _on_arena(name: str, code: Code, table) -> None:

@@ -226,7 +226,7 @@ class Texts:
 _FUNCTION = re.compile(r"@(f[0-9a-f]{24})\b")  # see `digest`
 _LINE_WITH_FUNCTION = re.compile(rf"^.*{_FUNCTION.pattern}.*$", re.MULTILINE)
 _LITERAL = re.compile(r"@k\.[\w.-]+")  # see `ProgramWriter.literal`
-MATH_CALL = re.compile(r"call [^@]*(@catena\.[\w.]+)\(")
+MATH_CALL = re.compile(r"call [^@\n]*(@catena\.[\w.]+)\(")
 _BOUND = re.compile(r"@violation\b")  # which each program has for itself
 _NAME = re.compile(r" %\w+")
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from catena.compiler.graph.forms import Dot
 from catena.compiler.graph.transposes import in_memory
+from catena.compiler.graph.types import NAMES
 from catena.core.dtypes import KIND
 
 FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose operands stay narrow
@@ -71,7 +72,7 @@ def fills_lanes_turned(lhs, rhs, numbers: tuple) -> bool:
 
 def _wide(dtype: np.dtype) -> np.dtype:
     """What products of this dtype are summed in."""
-    narrow = KIND[dtype] in "fc" and dtype.name not in ("float64", "complex64", "complex128")
+    narrow = KIND[dtype] in "fc" and NAMES[dtype] not in ("float64", "complex64", "complex128")
     return np.dtype(np.float32) if narrow else dtype
 
 
@@ -83,8 +84,8 @@ def has_terms_side_by_side(x, contracted) -> bool:
 
 def _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype) -> bool:
     """Whether the processor multiplies the operands as they are, and that pays (see `emit.amx`)."""
-    name = lhs.dtype.name
-    if name not in b.multiplied or rhs.dtype != lhs.dtype or out_dtype.name not in SUMS[name]:
+    name = NAMES[lhs.dtype]
+    if name not in b.multiplied or rhs.dtype != lhs.dtype or NAMES[out_dtype] not in SUMS[name]:
         return False
     (lc, rc), (lb, _) = dimension_numbers
     terms = math.prod(lhs.shape[d] for d in lc)
@@ -123,10 +124,12 @@ def _as_it_lies(b, lhs, rhs, numbers: tuple, dtype: np.dtype):
     """
     lc, rc, lb, rb = numbers
     for x, own, batch, y, other, at in ((rhs, rc, rb, lhs, lc, 1), (lhs, lc, lb, rhs, rc, 0)):
+        if x.form != "transpose":
+            continue
         free = [d for d in range(x.ndim) if d not in own and d not in batch]
         terms = math.prod(y.shape[d] for d in other)
         rows = y.size // max(terms * math.prod(x.shape[d] for d in batch), 1)
-        if x.form != "transpose" or rows > terms:
+        if rows > terms:
             continue
         perm = x.params.perm
         kept = [perm[d] for d in free]

@@ -63,7 +63,7 @@ def used_helpers(text: str, helpers: dict) -> dict:
 def _names(symbol: str, need) -> list[str]:
     """By what a text names a helper: texts define several functions, whose addresses are handed on too."""
     if isinstance(need, tuple) and need[0] in ("text", "stacks"):
-        return _DEFINED.findall("\n".join(_definitions(symbol, need, frozenset())))
+        return defined("\n".join(_definitions(symbol, need, frozenset())))
     return [f"@{symbol.removeprefix('@')}("]
 
 
@@ -90,7 +90,12 @@ def _definitions(symbol: str, need, often: frozenset[str]) -> list[str]:
 
 
 FREQUENT = 16  # calls of one function from which they are calls: their bodies would be most of the program
-_DEFINED = re.compile(r"^define [^@]*(@[\w.]+)\(", re.MULTILINE)
+_DEFINED = re.compile(r"\ndefine [^@\n]*(@[\w.]+)\(")  # found a tenth as fast where lines begin, by "^"
+
+
+def defined(text: str) -> list[str]:
+    """The functions that a text defines."""
+    return _DEFINED.findall("\n" + text)
 
 
 def too_many(calls: Mapping[str, int]) -> frozenset[str]:
@@ -209,4 +214,4 @@ def entry_level(text: str, level: int) -> int:
     """LLVM's effort for an entry: none for one that is not optimised anyway, which takes a ninth of the time. Where its
     module defines more, that runs often, and its products and sums are rounded together where LLVM is at its effort.
     """
-    return 0 if " optnone " in text and CALLING.issuperset(_DEFINED.findall(text)) else level
+    return 0 if " optnone " in text and CALLING.issuperset(defined(text)) else level

@@ -19,6 +19,7 @@ import numpy as np
 from catena.compiler.graph.forms import NOTHING, Convolve, Dot, Slice, Transpose
 from catena.compiler.graph.graph import Value
 from catena.compiler.graph.products import FLOOR, SUMS, has_terms_side_by_side
+from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.transposes import in_memory
 from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.conditions import LOADS
@@ -403,11 +404,16 @@ def row_major(shape) -> list[int]:
 def sizes(v: Value) -> tuple[int, int, int, int]:
     """Batch, rows, columns and contracted length."""
     lhs, rhs = v.args
-    lc, rc, lb, rb = v.params.numbers
-    batch = math.prod(lhs.shape[d] for d in lb)
-    k = math.prod(lhs.shape[d] for d in lc)
-    m = math.prod(lhs.shape) // max(batch * k, 1) if lhs.size else 0
-    n = math.prod(rhs.shape) // max(batch * k, 1) if rhs.size else 0
+    return _sizes(lhs.shape, rhs.shape, v.params.numbers)
+
+
+@remembered(1024)
+def _sizes(left: tuple, right: tuple, numbers: tuple) -> tuple[int, int, int, int]:
+    lc, _, lb, _ = numbers
+    batch = math.prod(left[d] for d in lb)
+    k = math.prod(left[d] for d in lc)
+    elements = math.prod(left), math.prod(right)
+    m, n = (size // max(batch * k, 1) for size in elements)
     return batch, m, n, k
 
 
