@@ -1,5 +1,6 @@
 """The disk cache: hits, damage, foreign files, bounds; and dumps."""
 
+import hashlib
 import os
 
 import numpy as np
@@ -133,3 +134,11 @@ def test_dump_writes_every_stage(folder, tmp_path):
         "trim",
         "turn",
     ]
+
+
+def test_how_often_the_size_is_looked_at():
+    """After a 64th of the bound in the mean, written in files of any size; each time where nothing may stay."""
+    names = [hashlib.sha256(bytes([k, j])).hexdigest() for k in range(256) for j in range(16)]
+    looks = lambda size, bound: sum(cache._looks(name, size, bound) for name in names)
+    assert 15 <= looks(1 << 13, 1 << 26) <= 60 < 400 <= looks(1 << 16, 1 << 25) <= 620
+    assert looks(10, 0) == looks(1 << 20, 1 << 20) == len(names)

@@ -102,10 +102,20 @@ def save(name: str, code: bytes) -> None:
         except OSError:
             os.unlink(temporary)
             raise
-        if int(name[:2], 16) < 8:  # look at the size at one write in 32
+        if _looks(name, len(code), bound):
             prune(folder, bound)
     except OSError:
         return
+
+
+LOOKS = 64  # at the directory's size, while as much is written as it may hold: a look takes 3 us a file
+
+
+def _looks(name: str, size: int, bound: int) -> bool:
+    """Whether the size of the directory is looked at after a write, which its name tells by chance: so that a part of
+    the bound is written between two looks, whatever the files' size is.
+    """
+    return int(name[:8], 16) * bound < (size * LOOKS << 32)
 
 
 def bytes_bound() -> int:
