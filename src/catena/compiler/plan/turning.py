@@ -2,7 +2,8 @@
 
 Derivatives make them: the gradient of ``x @ w`` by ``w`` is the transpose of ``cotangent.T @ x``. Written as it stands
 and read across by what follows, an update of parameters took as long as the product itself. Of those that are
-transposed in another way, operands are exchanged, too, where the left one would be read across.
+transposed in another way, operands are exchanged, too, where the left one would be read across. Products with a vector
+read a matrix of narrow floats as it is: each element is read once.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from catena.compiler.graph.forms import NOTHING, Broadcast, Dot, Map, Transpose
 from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.products import fills_lanes_turned
 from catena.compiler.graph.replacement import insert
-from catena.compiler.graph.transposes import adds_along_lines, product_under, turnable
+from catena.compiler.graph.transposes import adds_along_lines, in_memory, product_under, turnable
 from catena.compiler.plan import products
 from catena.compiler.plan.fuse import control_regions
 from catena.core.dtypes import KIND
@@ -29,6 +30,8 @@ def turn(region: Region) -> Region:
         pending += [inner for v in each.values for inner in control_regions(v)]
         if any(map(_has_one_term, each.values)):
             insert(each, {v.number: _multiplied(v) for v in each.live() if _has_one_term(v)})
+        if any(map(_reads_once, each.values)):
+            insert(each, {v.number: _unconverted(v) for v in each.live() if _reads_once(v)})
         found = [v for v in each.values if v.form == "transpose" and (turnable(v) or _is_read_across(v.args[0]))]
         if found:
             users = each.users()
@@ -62,6 +65,54 @@ def _multiplied(v: Value) -> list[Value]:
         made.append(Value("broadcast", v.shape, x.dtype, (made[-1],), Broadcast(dims), -1, v.source))
         sides.append(made[-1])
     v.form, v.args, v.params = "map", tuple(sides), Map("mul")
+    return made
+
+
+def _reads_once(v: Value) -> bool:
+    """Whether a product with a vector, which a loop nest computes, is of a matrix of floats that were widened: nobody
+    need write them.
+    """
+    if v.form != "dot" or not v.size or KIND[v.dtype] != "f" or products.has_tiles(v):
+        return False
+    vector, matrix = _with_vector(v)
+    under = in_memory(matrix, ())[0]
+    return vector is not None and _is_widened(under)
+
+
+def _with_vector(v: Value) -> tuple[Value | None, Value]:
+    """The vector and the matrix of a product that has such."""
+    (lhs, rhs), (lc, rc, lb, rb) = v.args, v.params.numbers
+    if lhs.ndim == len(lc) + len(lb) and rhs.ndim > len(rc) + len(rb):
+        return lhs, rhs
+    return (rhs if rhs.ndim == len(rc) + len(rb) else None), lhs
+
+
+def _is_widened(x: Value) -> bool:
+    if x.form != "map" or x.params.op != "convert":
+        return False
+    (narrow,) = x.args
+    return KIND[narrow.dtype] == "f" and 2 <= narrow.dtype.itemsize < x.dtype.itemsize
+
+
+def _unconverted(v: Value) -> list[Value]:
+    """Makes a product read a matrix as it was before it was widened, behind the vector; returns the transposes that it
+    needs before it.
+    """
+    vector, matrix = _with_vector(v)
+    made: list[Value] = []
+    turns = []
+    x = matrix
+    while x.form == "transpose":
+        turns.append(x)
+        x = x.args[0]
+    (x,) = x.args
+    for each in reversed(turns):
+        x = Value("transpose", each.shape, x.dtype, (x,), each.params, -1, v.source)
+        made.append(x)
+    if matrix is v.args[0]:
+        lc, rc, lb, rb = v.params.numbers
+        v.params = Dot((rc, lc, rb, lb))
+    v.args = (vector, x)
     return made
 
 
