@@ -174,6 +174,8 @@ def written(algorithm: Callable) -> Callable:
         precision = PRECISION[args[0].elem]
         if args[0].elem == "double":
             return algorithm(Written, *args, precision=precision)
+        if args[0].type.width == 8:  # what a register holds that holds four doubles
+            args[0].writer.doubles = 4
         return algorithm(Written, *(a.to_double() for a in args), precision=precision).to_float()
 
     return function

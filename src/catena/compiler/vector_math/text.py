@@ -94,6 +94,7 @@ class Writer:
         self.block = "entry"
         self.count = 0
         self.loops = False
+        self.doubles = 8  # how many a register holds, as far as the lanes of a function of floats tell
         self.outer, self.width = outer, width
         self.inner: Writer | None = None
         self.given: dict[str, Value] = {}
