@@ -8,6 +8,7 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
+from catena.compiler.native.compile import nests
 
 
 def agrees(f, *args):
@@ -142,3 +143,25 @@ def test_parts_are_read_where_they_lie_by_a_choice_too(name):
     x[3, 4] = np.inf
     assert "0 bytes of temporaries" in program(f, x)
     agrees(f, x)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("shape", [(5, 3, 70), (4, 64, 64), (3, 9, 7)])
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "argmin", "any", "mean"])
+def test_folds_of_arrays_that_are_stacked(name, shape, axis):
+    """As under vmap, of four multiples of an array: each part is folded where it is computed."""
+    x = np.random.default_rng(9).standard_normal(shape).astype(np.float32)
+    fold = {"any": lambda x, a, of: of.any(x > 1.5, a)}.get(name, lambda x, a, of: getattr(of, name)(1 + x / 8, a))
+    made = jax.jit(lambda x: fold(jnp.stack([x * k for k in range(1, 5)]), axis, jnp))(x)
+    wanted = fold(np.stack([x * np.float32(k) for k in range(1, 5)]), axis, np)
+    np.testing.assert_allclose(made, wanted, rtol=2e-5, atol=1e-5)
+    mapped = jax.jit(lambda x: jax.vmap(lambda x: fold(x, -1, jnp))(jnp.stack([x * k for k in range(1, 5)])))(x)
+    np.testing.assert_allclose(
+        mapped, fold(np.stack([x * np.float32(k) for k in range(1, 5)]), -1, np), rtol=2e-5, atol=1e-5
+    )
+
+
+def test_arrays_that_are_stacked_for_a_fold_are_not_written():
+    x = np.ones((300, 200), np.float32)
+    made = nests(jax.make_jaxpr(lambda x: jnp.stack([x * k for k in range(1, 5)]).sum(1))(x))
+    assert len(made) == 1

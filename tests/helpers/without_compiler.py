@@ -104,6 +104,7 @@ ROWS = [
     (MEMORY, "transform/test_jit.py", "test_arrays_keep_the_order_that_programs_read"),
     (TEXTS, "compiler/test_intervals.py", "test_an_index_that_is_never_beyond_is_used_as_it_is"),
     (GRAPHS, "compiler/test_found_by_search.py", "test_running_folds_over_nothing_write_nothing",
+     "test_arrays_that_are_stacked_for_a_fold_are_not_written",
      "test_numbers_that_are_results_are_no_array_where_they_are_read",
      "test_parts_are_read_where_they_lie_by_a_choice_too"),
     (GRAPHS, "compiler/test_library.py", "test_cholesky_and_triangular_solve",

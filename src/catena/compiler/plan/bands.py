@@ -33,7 +33,10 @@ def rows(memory: Memory, nest: Nest, in_place: bool) -> int | None:
         return None
     if not partial.is_foldable(nest, in_place) or nest.extents[folded[0]] < FEWEST * ROWS:
         return None
-    read = sum(_bytes_apart(memory, s, folded[0], lanes) * nest.trips // nest.extents[lanes] for s in nest.stmts)
+    apart = [(s, _bytes_apart(memory, s, folded[0], lanes)) for s in nest.stmts]
+    one_part = max((n for s, n in apart if s.args), default=0)  # of those that are read where it is their turn
+    of_row = one_part + sum(n for s, n in apart if not s.args)
+    read = of_row * nest.trips // nest.extents[lanes]
     return folded[0] if read > BEYOND * memory.second_cache else None
 
 

@@ -206,7 +206,8 @@ class _Fuser:
 
     def _lies_in_rows(self, v: Value) -> bool:
         """Whether parts are joined along rows that are long, and only elementwise operations read them, one after the
-        other, up to what is stored: then a loop over the rows of a part computes it, and does all of these.
+        other, up to what is stored, or to a fold of each part: then a loop over the rows of a part computes it, and
+        does all of these.
         """
         if math.prod(v.shape[v.params.dimension + 1 :]) < PART_ROW:
             return False
@@ -216,7 +217,7 @@ class _Fuser:
             users = self.users[last]
             if last in self.needed or len(users) > 1:
                 return True
-        return False
+        return len(users) == 1 and _folds_within(users[0], v)
 
     def _joined(self, users: list) -> list:
         """The one of some readers that the others are for, as a choice is of a comparison and of what it compares."""
@@ -446,6 +447,13 @@ def _scalars_first(live: list[Value], stored: Collection[int]) -> list[Value]:
         if made or v.form in ("input", "constant") or v.number in counted:
             early.add(v.number)
     return sorted(live, key=lambda v: v.number not in early)
+
+
+def _folds_within(user: Value, v: Value) -> bool:
+    """Whether a fold takes each part of a concatenation by itself, and no rows that many lanes hold."""
+    if not FORMS[user.form].fold or v.params.dimension in user.params.axes:
+        return False
+    return v.ndim - 1 not in user.params.axes or v.shape[-1] >= PART_ROW
 
 
 def _is_beside(user: Value, v: Value) -> bool:
