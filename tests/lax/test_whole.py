@@ -22,6 +22,8 @@ CALLS = {  # of functions in the table; whether step by step they have the same 
     "clip": lambda: jnp.clip(jnp.asarray(X, HALF), 0.2, jnp.asarray(0.6, HALF)),
     "clip, zeros": lambda: jnp.clip(jnp.asarray(X, HALF) - 0.5, -0.0, 0.3),
     "isclose": lambda: jnp.isclose(jnp.asarray(X, HALF), 0.3),
+    "allclose": lambda: jnp.allclose(jnp.asarray(X), jnp.asarray(X + 1e-7), equal_nan=True),
+    "sign": lambda: jnp.sign(jnp.asarray([-0.0, 0.0, np.nan, -np.inf, 2.0])),
     "heaviside": lambda: jnp.heaviside(jnp.asarray(X, "int32"), jnp.asarray(X)),
     "polyval": lambda: jnp.polyval(jnp.asarray(X), jnp.asarray(M)),
     "cross": lambda: jnp.cross(jnp.asarray(M[:, :3]), jnp.asarray(M[:, 1:])),

@@ -142,7 +142,7 @@ welch istft eig qdwh cholesky_update pinv lstsq tensorsolve qr_multiply eigh_tri
 funm sqrtm solve_sylvester logpmf
 """
 _WHEN_REPEATED = """
-round_to any_clip isclose heaviside polyval cross elementwise distribution xlogy xlog1py rel_entr kl_div boxcox
+round_to any_clip isclose allclose heaviside polyval cross elementwise distribution xlogy xlog1py rel_entr kl_div boxcox
 boxcox1p gammasgn factorial comb poch multigammaln polygamma fresnel wofz sici any_extremum any_logical any_count
 any_nan_extremum ptp any_quantile lexsort any_order by_sorting rankdata any_where packbits unpackbits one_hot unwrap
 block_diag toeplitz lu_pivots_to_permutation top_k approx_max_k approx_min_k index_take circulant hankel

@@ -38,7 +38,6 @@ from catena.numpy.hot import (
     C128,
     F32,
     F64,
-    INT,
     LARGE,
     NONE,
     NUMBER,
@@ -348,11 +347,6 @@ def _magnitude(x):
     return x if x.dtype == dtypes.BOOL or dtypes.issubdtype(x.dtype, np.unsignedinteger) else lax.abs(x)
 
 
-def _sign_value(value, out):
-    sign = np.sign(value, out=out)
-    return sign if value.dtype in INT else np.copysign(sign, value, out=sign)  # zeros keep their signs
-
-
 negative = document_unary(
     unary("negative", np.negative, _same_dtype(lax.neg, "negative"), NUMBER),
     "Minus each element.",
@@ -380,7 +374,7 @@ abs, absolute = (
     for name in ("abs", "absolute")
 )
 sign = document_unary(
-    unary("sign", _sign_value, _same_dtype(lax.sign, "sign"), REAL_OR_INT),
+    unary("sign", (np.sign, lax.sign_p.name), _same_dtype(lax.sign, "sign"), REAL_OR_INT),
     "The sign of each element: -1, 0 or 1; for complex ones, the direction from zero.",
     "of its dtype",
     "jnp.sign(jnp.array([3, 0, -4]))",

@@ -377,6 +377,7 @@ def every(x):
     return lax.reduce_and(x, tuple(range(x.ndim)))
 
 
+@whole
 def allclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
