@@ -68,6 +68,7 @@ class ShortRows:
             return c.env[i]
         if not mask >> self.nest.vector & 1:
             return self.e.splat(c.env[i], t.register, self.width)
+        assert self.part is not None  # columns have returned
         return self._shuffled([c.env[i]], self._rows(self.part), t.register)
 
     def _rows(self, part: int) -> list[int]:

@@ -182,7 +182,8 @@ def _operations(n: int) -> int:
 
 # ---- roots of unity ----------------------------------------------------------------------------------------
 
-WIDER = {"float32": np.float64, "float64": np.longdouble}  # in which roots are found before they are rounded
+# In which roots are found before they are rounded.
+WIDER: dict[str, type[np.floating]] = {"float32": np.float64, "float64": np.longdouble}
 LONG = 4096  # roots, from which they are products of few
 
 

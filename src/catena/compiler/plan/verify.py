@@ -67,7 +67,8 @@ def _check_places(step: Step) -> None:
     """That a loop nest which reads memory that the step writes as another value reads each byte where it is written:
     by the same nest, in the same iteration.
     """
-    operands, written = getattr(step, "operands", None), {}
+    operands = getattr(step, "operands", None)
+    written: dict[Buffer | None, dict[int, dict]] = {}  # by memory and value, the bytes of an iteration
     if not isinstance(operands, dict):
         return
     for k, nest in enumerate(step.nests()):

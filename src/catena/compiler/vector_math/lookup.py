@@ -81,8 +81,8 @@ def entry(table: Sequence[float], index: Value) -> Value:
     writer, width = index.writer, index.type.width
     elem = next(f.elem for f in FORMATS.values() if f.integer == index.elem)
     if elem == "double" and width > writer.doubles:
-        halves = [entry(table, _half(index, k)) for k in range(2)]
-        return _shuffled(*halves, range(width))
+        low, high = (entry(table, _half(index, k)) for k in range(2))
+        return _shuffled(low, high, range(width))
     if elem == "double" and width == SIZE // 2:
         return _by_halves(table, index)
     size = max(width, SIZE)  # longer vectors hold the table again and again
