@@ -138,7 +138,6 @@ def surroundings(f, x: np.ndarray) -> Iterator[tuple[str, Case]]:
     )
     yield "narrow neighbour", Case(lambda x, w: f(x * w.astype(x.dtype)), (x, np.ones(x.shape, np.int8)))
     yield "transposed neighbour", Case(lambda x, w: f(x * w.T), (x, np.ones_like(x.T)))
-    yield "transposed", Case(lambda x, one: f(jnp.transpose(x * one)), (np.ascontiguousarray(x.T), t))
     yield "reversed", Case(lambda x: f(x[::-1]), (x[::-1].copy(),))
     yield "reversed within", Case(lambda x: f(x[..., ::-1]), (x[..., ::-1].copy(),))
     yield "part", Case(lambda x: f(x[tuple(slice(1, -2) for _ in x.shape)]), (np.pad(x, [(1, 2)] * x.ndim),))

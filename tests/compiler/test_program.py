@@ -146,7 +146,8 @@ def test_one_thread_plans_no_tasks():
     "f, loops",
     {
         "all of one loop": (lambda x: jnp.sin(x) + 1, "launch 1680: sin"),
-        "a sum of all": (lambda x: jnp.sum(x), "launch 1680*: sum"),
+        "the largest of all": (lambda x: jnp.max(x), "launch 1680*: max"),
+        "a sum of all, whose order tells rows of 64 and more": (lambda x: jnp.sum(x), "launch 5* x 336*: sum"),
         "rows of the last": (lambda x: jnp.sum(x, 3), "launch 210 x 8*: sum"),
         "one in the middle": (lambda x: jnp.sum(x, 1), "launch 5 x 56 x 6*: sum"),
         "broadcast at both ends": (lambda x: x + x[:1, :, :, :1], "launch 5 x 42 x 8: add"),

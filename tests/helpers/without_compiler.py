@@ -25,6 +25,7 @@ ROWS = [
     (TEXTS, "compiler/test_updates.py", "test_few_rows_cost_no_array"),
     (TEXTS, "compiler/test_widened.py", "test_no_matrix_is_written"),
     (BITS, "compiler/test_widened.py", "test_the_bits_are_those_of_a_matrix_that_was_widened"),
+    (BITS, "compiler/test_neighbours.py"),
     (BITS, "compiler/test_settled.py", "test_it_has_the_bits_of_what_is_computed_in_each_call"),
     (TEXTS, "compiler/test_settled.py", "test_calls_do_not_compute_it_again", "test_large_results_and_loops_stay",
      "test_what_is_computed_where_it_is_read_stays_there", "test_there_is_room_for_some",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from catena.compiler.emit import joins, ops
 from catena.compiler.graph.types import TYPES, constant, vector
-from catena.compiler.kernels.loops import COMBINE, Fold, accumulator_type, is_ordered
+from catena.compiler.kernels.loops import COMBINE, Fold, accumulator_type, is_one_by_one
 from catena.compiler.plan.cascades import is_cascaded
 
 REDUCE_INT = {"sum": "add", "prod": "mul", "and": "and", "or": "or", "xor": "xor"}
@@ -67,7 +67,7 @@ class Accumulators:
         nest = body.nest
         if body.layout.lanes_reduced:
             self.width = min(nest.width, nest.extents[nest.vector])
-            count = nest.turns if is_ordered(fold) else nest.unroll
+            count = nest.turns if fold.is_ordered else nest.unroll
             self.each = count if nest.extents[nest.vector] >= nest.width * count else 1
             self.each = self.each if nest.short is None else nest.extents[nest.short]  # one for each part
         else:
@@ -78,8 +78,8 @@ class Accumulators:
         self.slots = self._opened(copies)
         levels = levels if is_cascaded(fold) else 0
         t = self.types[0]
-        zero = constant(0, t, self.width)
-        self.upper = [[self._slot(t, zero) for _ in self.slots] for _ in range(levels)]
+        start = constant(identity(fold.kind, t.name), t, self.width) if levels else ""
+        self.upper = [[self._slot(t, start) for _ in self.slots] for _ in range(levels)]
 
     def component_types(self) -> list:
         return [accumulator_type(self.fold, t) for t in self.fold.types]
@@ -109,7 +109,7 @@ class Accumulators:
             high = self.upper[level][c]
             total = self._combine([self.e.op(f"load {v}, ptr {high}")], [self.e.op(f"load {v}, ptr {low}")], self.width)
             self.e.do(f"store {v} {total[0]}, ptr {high}")
-            self.e.do(f"store {v} {constant(0, t, self.width)}, ptr {low}")
+            self.e.do(f"store {v} {constant(identity(self.fold.kind, t.name), t, self.width)}, ptr {low}")
 
     def _initial(self, j: int, t, copy) -> str:
         if self.fold.inits:
@@ -270,9 +270,10 @@ class Accumulators:
                 constant(1.0 if kind == "prod" else -0.0, t, 1),
             )
             name = "fmul" if kind == "prod" else "fadd"
+            order = "" if is_one_by_one(self.body.nest, self.fold) else "reassoc "
             return [
                 self.e.op(
-                    f"call reassoc {t.register} @llvm.vector.reduce.{name}.v{width}{short}("
+                    f"call {order}{t.register} @llvm.vector.reduce.{name}.v{width}{short}("
                     f"{t.register} {start}, {r} {row[0]})"
                 )
             ]

@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.types import Type, vector
-from catena.compiler.kernels.loops import Fold, Nest, accumulator_type
+from catena.compiler.kernels.loops import Fold, Nest, accumulator_type, is_one_by_one
 
 LEAST = 4  # lanes
 MOST = 16  # vectors of a row: longer ones are read for longer than it takes to join their lanes
@@ -36,12 +36,14 @@ def rows(nest: Nest, kept: int, ranges: Collection[int], cut: Collection[int]) -
     long = math.prod(nest.extents[k] for k in nest.reduced) > MOST * width
     if width < LEAST or width & (width - 1) or long or d in cut or any(k in ranges for k in nest.reduced):
         return None
-    return Rows(d) if not are_few(nest) and any(are_joined(f, d) for f in nest.folds) else None
+    return Rows(d) if not are_few(nest) and any(are_joined(nest, f, d) for f in nest.folds) else None
 
 
-def are_joined(fold: Fold, d: int) -> bool:
+def are_joined(nest: Nest, fold: Fold, d: int) -> bool:
     """Whether the results of a fold for many rows are joined at once: they lie side by side. Booleans are bits."""
     if fold.kind == "general" or fold.running or fold.partial or accumulator_type(fold, fold.types[0]).kind == "b":
+        return False
+    if is_one_by_one(nest, fold):
         return False
     return all(not terms and dict(dims).get(d) == 1 for _, _, (_, dims, terms) in fold.dests)
 

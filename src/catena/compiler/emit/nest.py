@@ -177,7 +177,7 @@ class NestWriter:
 
     def _block_of_loop(self, start, stop, size: int) -> tuple:
         """Opens a loop over blocks of so many iterations; returns where a block begins and ends, and the loop."""
-        stop, size = self.e.size(stop), self.e.size(size)
+        stop, size = self.e.size(stop), _told_elsewhere(self.e, size)
         first, opened = self.e.begin_loop(self.e.size(start), stop, size)
         end = self.e.op(f"add nuw nsw i64 {first}, {size}")
         return first, self.e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {stop})"), opened
@@ -370,12 +370,18 @@ def _rows_joined(w: NestWriter, level: int, d: int, start, stop, copies: list[Co
 def _close_folds(w: NestWriter, copies: list[Copy]) -> None:
     rows = w.layout.joined
     for fold, accumulators in zip(w.nest.folds, w.body.folds):
-        if rows is not None and joins.are_joined(fold, rows.d):
+        if rows is not None and joins.are_joined(w.nest, fold, rows.d):
             accumulators.keep(rows.number)
             rows.waiting.append(accumulators)
         else:
             accumulators.finish(copies)
     w.body.folds = []
+
+
+def _told_elsewhere(e: Emitter, size: int) -> int | str:
+    """How many iterations a block has: of how many rows it is hangs on their length, so a few are no text either."""
+    few = e.sizes is not None and size < LEAST
+    return e.sizes.named("i64", size, 4) if few else e.size(size)
 
 
 def _uses_base(nest: Nest) -> bool:

@@ -79,6 +79,12 @@ class Fold(NamedTuple):
     partial: bool = False  # stores its accumulators as they are (see `plan.partial`)
     run: Run | None = None  # of the one reduced dimension
     past_caches: bool = False
+    along: bool | None = None  # whether lanes lie along what is folded, not along what is kept, where that is settled
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its bits hang on its order, which is ours to choose: those of sums and products of floats."""
+        return self.kind in ("sum", "dot", "prod") and not self.running and TYPES[self.types[0]].kind == "f"
 
 
 class Together(NamedTuple):
@@ -154,6 +160,11 @@ class Nest:
     def staged(self) -> Staged | None:
         """How results go by way of the stack, where they do."""
         return self.stores[0].staged if self.stores else None
+
+    @property
+    def adds_floats(self) -> bool:
+        """Whether the nest's bits hang on the order in which it folds."""
+        return any(f.is_ordered for f in self.folds)
 
     def hangs_on(self, d: int) -> bool:
         """Whether a run begins or ends elsewhere from one iteration of dimension `d` to the next."""
@@ -248,7 +259,7 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         nest.width, nest.together = width, Together(d, nest.extents[d], "short", machine.chooses)
         nest.order = [k for k in (*kept, *inner) if k not in short] + [*short]
         return nest
-    vector = _pick(nest, kept, inner, width) if nest.trips > few else None
+    vector = _pick(nest, kept, inner, width) if nest.trips > _few(nest, vector_bytes, few) else None
     for group in (kept, inner):
         if vector in group:
             group.remove(vector)
@@ -269,7 +280,7 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         in_copies = nest.folds and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
         copies = COPIES if in_copies and inner and extent >= COPIES * nest.width else 1
         nest.unroll = copies if light else 1
-        nest.turns = copies if vector in inner and any(map(is_ordered, nest.folds)) else nest.unroll
+        nest.turns = copies if vector in inner and nest.adds_floats else nest.unroll
         if transposed and nest.together is None:
             _share_places(nest, machine)
         if nest.run is not None:  # each copy spares a look at what the columns share
@@ -279,14 +290,23 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
     return nest
 
 
-def is_ordered(fold: Fold) -> bool:
-    """Whether a fold's bits hang on its order, which is ours to choose: sums and products of floats."""
-    return fold.kind in ("sum", "dot", "prod") and not fold.running and TYPES[fold.types[0]].kind == "f"
+def is_one_by_one(nest: Nest, fold: Fold) -> bool:
+    """Whether lanes along what is added up hold all of it: such short rows are added up one by one, as they are where
+    lanes lie along others.
+    """
+    whole = nest.vector in nest.reduced and math.prod(nest.extents[d] for d in nest.reduced) <= nest.width
+    return whole and fold.is_ordered
 
 
 def is_extreme(fold: Fold) -> bool:
     """Whether a fold is the largest or smallest of floats."""
     return fold.kind in ("max", "min") and not fold.running and KIND[DTYPES[fold.types[0]]] == "f"
+
+
+def _few(nest: Nest, vector_bytes: int, few: int) -> int:
+    """The iterations that have no lanes: not more than are added up one by one anyhow."""
+    sums = [_sum_bytes(f) for f in nest.folds if f.is_ordered]
+    return FEW if sums and nest.trips > vector_bytes // max(sums) else few
 
 
 HALF = 2  # bytes
@@ -435,8 +455,12 @@ def _lanes_of_sums(nest: Nest, vector_bytes: int, vector: int) -> int:
     """The lanes of vectors that are added up, which hang on the sums alone, not on what else the nest reads, so that
     their order does not either; 0 where lanes are not folded. Sums of one nest are of one size (see `plan.fuse`).
     """
-    sums = [register_bytes(f.types[0]) for f in nest.folds if is_ordered(f)] if vector in nest.reduced else []
+    sums = [_sum_bytes(f) for f in nest.folds if f.is_ordered] if vector in nest.reduced else []
     return vector_bytes // max(sums) if sums else 0
+
+
+def _sum_bytes(fold: Fold) -> int:
+    return register_bytes(fold.types[0])
 
 
 def _widest(nest: Nest, vector: int | None = None) -> int:
@@ -466,7 +490,7 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
         few = bool(kept) and nest.extents[kept[-1]] <= most_stride(width * _widest(nest)) and not nest.rows
         candidates = kept[-2 if few else -1 :] + inner[-1:]
     else:
-        candidates = kept + inner[-1:]
+        candidates = _summed(nest, kept, inner, width) if nest.adds_floats else kept + inner[-1:]
     best, best_score, shuffled = None, -1, most_stride(width * _widest(nest))
     folded = _folded(nest, inner, width)
     loads = [(s, mask) for s, mask in zip(nest.stmts, nest.depends) if s.op in LOADS]
@@ -488,6 +512,23 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
             best, best_score = d, score
     fills = best in kept and any(d in candidates and _fills(nest, best, d, width) for d in inner[-1:])
     return inner[-1] if fills else best
+
+
+def _summed(nest: Nest, kept: list[int], inner: list[int], width: int) -> list[int]:
+    """The dimensions along which lanes may lie of a nest that adds floats up, which extents alone say. Rows of one
+    vector at most are added up one by one, so any do.
+    """
+    sums = [f for f in nest.folds if f.is_ordered]
+    total, lanes = math.prod(nest.extents[d] for d in inner), width * _widest(nest) // max(_sum_bytes(f) for f in sums)
+    if (along := sums[0].along) is not None or not inner:
+        return inner[-1:] if along else kept
+    if total <= lanes:
+        return kept + (inner if len(inner) == 1 else [])
+    if any(f.kind == "dot" for f in sums):  # whose operands are in memory, so it hangs on their layouts alone
+        return kept + inner[-1:]
+    columns = math.prod(nest.extents[d] for d in kept if d > inner[-1])
+    narrow = NARROW * columns <= lanes < nest.extents[inner[-1]] <= READ_AGAIN
+    return inner[-1:] if columns == 1 or narrow else kept
 
 
 GATHERED, ONE_BY_ONE = 4, -1.5  # bytes of elements that a gather reads at least; how others fit that lie apart

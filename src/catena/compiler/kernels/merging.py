@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST_PLACES, MOST_STATEMENTS = 2, 40  # of a loop that is surely cut where its conditions change (see `emit.seams`)
 SHORT = 8  # elements of rows that leave most lanes empty: conditions cost less,
 MOST_OF_SHORT = 160  # in longer bodies too
+LONG_ROW = 64  # elements, from which on rows are added up each by itself: whether others keep them apart does not show
 
 
 def merge(nest: Nest) -> None:
@@ -39,6 +40,8 @@ def merge(nest: Nest) -> None:
         same = (
             all((d in group) == (e in group) for group in (nest.reduced, nest.independent or ())) and d not in nest.rows
         )
+        if nest.adds_floats and d in nest.reduced and n >= LONG_ROW:
+            same = False
         if same and (all(_one_behind_the_other(a, d, e, n) for a in accesses) or _to_places(nest, d, e)):
             accesses = set(nest.offsets())
             nest.extents[e] *= nest.extents[d]

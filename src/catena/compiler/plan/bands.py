@@ -10,6 +10,8 @@ once for a band, not for each strip.
 from __future__ import annotations
 
 import dataclasses
+import math
+from typing import NamedTuple
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
@@ -18,17 +20,66 @@ from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.machine import Memory
 from catena.compiler.plan import partial
+from catena.compiler.plan.cascades import BLOCK
+from catena.compiler.plan.fuse import Kernel
 
-ROWS = 16  # of a band: as many streams as processors follow, and few partial results
+ROWS = BLOCK  # of a band: few enough streams for processors to follow, and the order of a sum that goes in blocks
 FEWEST = 8  # bands
+LONG = 1 << 17  # elements of a row along the lanes, from which on it is taken in bands,
+BAND = 1 << 14  # of about so many
 BEYOND = 2  # second caches, from which on an array is read from further away
 APART = 1024  # bytes from a row to the next, from which it is on a strip's way to another page
 SHORT = 512  # bytes from a row to the next, up to which the lines that strips share are a good part of all
 
 
-def rows(memory: Memory, nest: Nest, in_place: bool) -> int | None:
-    """The dimension of a scheduled nest that is taken in bands; None where none is."""
-    lanes, folded = nest.vector, [d for d in nest.order if d in nest.reduced]
+class Bands(NamedTuple):
+    """The dimension of a nest that is taken in bands, and of how many of its iterations each is."""
+
+    dim: int
+    size: int
+
+
+def find(memory: Memory, nest: Nest, in_place: bool) -> Bands | None:
+    """The bands of a scheduled nest; None where there are none."""
+    folded = [d for d in nest.order if d in nest.reduced]
+    if nest.vector in nest.reduced and nest.adds_floats:
+        return _of_long_rows(nest, folded)
+    far = _far(memory, nest, folded, in_place)
+    return None if far is None else Bands(far, ROWS)
+
+
+def are_in(kernel: Kernel) -> bool:
+    """Whether the rows that a kernel folds are so long that they may be taken in bands."""
+    return math.prod(kernel.space[d] for d in kernel.axes) > LONG
+
+
+def _of_long_rows(nest: Nest, folded: list[int]) -> Bands | None:
+    """The bands of rows that lanes add up, which their lengths alone say: so it does not show whether threads share a
+    row, or rows.
+    """
+    if math.prod(nest.extents[d] for d in folded) <= LONG or not partial.is_foldable(nest, False):
+        return None
+    outer, *inside = folded
+    size = max(BAND // math.prod(nest.extents[d] for d in inside), 1)
+    return Bands(outer, size) if nest.extents[outer] >= 2 * size else None
+
+
+def aligned(nest: Nest, size: int) -> Bands | None:
+    """Bands of about so many rows that are added up across the lanes: whole blocks of a cascade, so that the order is
+    the same as without.
+    """
+    folded = [d for d in nest.order if d in nest.reduced]
+    if len(folded) != 1:
+        return None
+    n, block = nest.extents[folded[0]], BLOCK
+    while block * BLOCK <= size and n // block >= 2 * BLOCK and not BLOCK < n % (block * BLOCK) < 2 * BLOCK:
+        block *= BLOCK  # a rest of one block and a part of another would be too short for blocks
+    return Bands(folded[0], block) if n >= 2 * BLOCK else None
+
+
+def _far(memory: Memory, nest: Nest, folded: list[int], in_place: bool) -> int | None:
+    """The dimension of rows that lie far apart in memory, if a nest folds these."""
+    lanes = nest.vector
     if lanes is None or lanes in nest.reduced or len(folded) != 1 or nest.is_checked:
         return None
     if not partial.is_foldable(nest, in_place) or nest.extents[folded[0]] < FEWEST * ROWS:
@@ -49,28 +100,28 @@ def _bytes_apart(memory: Memory, s, d: int, lanes: int) -> int:
     return apart if apart >= APART or shares_lines else 0
 
 
-def split(values: list[Value], nest: Nest, d: int) -> tuple[list[Value], list[Nest], list[Nest]]:
+def split(values: list[Value], nest: Nest, d: int, rows: int) -> tuple[list[Value], list[Nest], list[Nest]]:
     """The values of the partial results, which join `values`; the nests that make them, and those that fold them."""
-    bands, rest = divmod(nest.extents[d], ROWS)
+    bands, rest = divmod(nest.extents[d], rows)
     made: list[Value] = []
     parts = [partial.part(values, made, nest, fold, bands + bool(rest)) for fold in nest.folds]
     nest = dataclasses.replace(nest, folds=[fold for fold, _ in parts])
     lengths = {v.number: v.shape[1] for v in made}
-    nests = [_band(nest, lengths, d, 0, bands, ROWS)]
+    nests = [_band(nest, lengths, d, 0, bands, rows, rows)]
     if rest:
-        nests.append(_band(nest, lengths, d, bands, 1, rest))
+        nests.append(_band(nest, lengths, d, bands, 1, rest, rows))
     return made, nests, [join for _, join in parts]
 
 
-def _band(nest: Nest, lengths: dict[int, int], d: int, first: int, count: int, size: int) -> Nest:
-    """The nest for so many bands from the `first` one on, each of `size` rows. They are one more dimension, which
-    steps over the `lengths` of the values of partial results.
+def _band(nest: Nest, lengths: dict[int, int], d: int, first: int, count: int, size: int, rows: int) -> Nest:
+    """The nest for so many bands from the `first` one on, each of `size` rows, and `rows` apart. They are one more
+    dimension, which steps over the `lengths` of the values of partial results.
     """
-    band, now = len(nest.extents), first * ROWS
+    band, now = len(nest.extents), first * rows
 
     def moved(a: Affine) -> Affine:
         c = affine.coefficient(a, d)
-        return affine.add(affine.shift(a, c * now), affine.scale(affine.dim(band), c * ROWS))
+        return affine.add(affine.shift(a, c * now), affine.scale(affine.dim(band), c * rows))
 
     def place(a: Affine, length: int) -> Affine:
         return affine.add(affine.shift(a, first * length), affine.scale(affine.dim(band), length))

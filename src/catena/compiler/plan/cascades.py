@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels.loops import Nest
 
 BLOCK = 32  # steps of a block, and blocks of a block of the next level
@@ -42,13 +41,13 @@ def plan(nest: Nest, kept: int) -> Cascade | None:
     if found is None:
         return None
     levels = 1
-    while blocks > 2 * BLOCK:
-        levels, blocks = levels + 1, blocks // BLOCK
+    while blocks >= 2 * BLOCK:
+        levels, blocks = levels + 1, -(-blocks // BLOCK)
     return Cascade(*found, levels)
 
 
 def is_cascaded(fold) -> bool:
-    """Whether a fold is a sum of floats whose order is ours to choose."""
-    if fold.running or fold.run is not None and fold.run.in_order:
+    """Whether a fold is a sum or product of floats whose order is ours to choose."""
+    if fold.run is not None and fold.run.in_order:
         return False
-    return fold.kind in ("sum", "dot") and TYPES[fold.types[0]].kind == "f"
+    return fold.is_ordered

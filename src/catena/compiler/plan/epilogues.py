@@ -14,7 +14,7 @@ import math
 
 from catena.compiler.graph.graph import Value
 from catena.compiler.kernels import short_rows
-from catena.compiler.plan import products, stitch
+from catena.compiler.plan import bands, products, stitch
 from catena.compiler.plan.fuse import Fused, Step
 
 AHEAD = 8  # steps to look over for the kernel
@@ -56,6 +56,8 @@ def _runs_by_rows(step: Step, v: Value, nest_of) -> bool:
     if not shape or kernel.space[: len(shape)] != shape or any(a < len(shape) for a in kernel.axes) or count < 2:
         return False
     if kernel.axes and count >= MANY_ROWS and math.prod(kernel.space) <= short_rows.MOST * count:
+        return False
+    if bands.are_in(kernel):
         return False
     row_bytes = {v.number: v.nbytes // count}
     return stitch.reads_own_rows(nest_of(step), {v.number}, shape, row_bytes)

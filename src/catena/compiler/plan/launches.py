@@ -30,8 +30,8 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
     and others write one after the other, where others do.
     """
     loops.schedule(nest, p.machine, in_place, _few(p, frame, nest))
-    if (rows := bands.rows(p.machine.memory, nest, in_place)) is not None:
-        _in_bands(p, frame, nest, rows)
+    if (found := _bands(p, nest, in_place)) is not None:
+        _in_bands(p, frame, nest, found, in_place)
         return
     _count(p, nest)
     if not in_place and not p.depth and _streams(p.machine, nest, part_of):
@@ -44,7 +44,8 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
         frame.steps.append(Launch(nest, operands, in_place))
         return
     chunk = sharing.chunk(p.machine.sharing, nest, in_place, p.depth > 0)
-    if chunk is None and (size := partial.chunk(p.machine.sharing, nest, in_place)) is not None:
+    apart = chunk is None and not nest.adds_floats
+    if apart and (size := partial.chunk(p.machine.sharing, nest, in_place)) is not None:
         _in_parts(p, frame, nest, size)
         return
     chunk = staging.chunk(nest, chunk) if p.machine.threads else None
@@ -155,13 +156,24 @@ def _in_parts(p: Planner, frame: Frame, nest: Nest, size: int) -> None:
     _join(p, frame, split.made, split.joins)
 
 
-def _in_bands(p: Planner, frame: Frame, nest: Nest, d: int) -> None:
+def _bands(p: Planner, nest: Nest, in_place: bool) -> bands.Bands | None:
+    """The bands in which a reduction is done: for the sake of memory, of the order of a sum, or of threads."""
+    found = bands.find(p.machine.memory, nest, in_place)
+    if found is not None or nest.vector in nest.reduced or not nest.adds_floats:
+        return found
+    if sharing.chunk(p.machine.sharing, nest, in_place, p.depth > 0) is not None:
+        return None
+    size = partial.chunk(p.machine.sharing, nest, in_place)
+    return None if size is None else bands.aligned(nest, size)
+
+
+def _in_bands(p: Planner, frame: Frame, nest: Nest, found: bands.Bands, in_place: bool) -> None:
     """A reduction of far rows in bands of them, and the folds of what these leave."""
-    made, nests, joins = bands.split(frame.fused.region.values, nest, d)
+    made, nests, joins = bands.split(frame.fused.region.values, nest, *found)
     for part in made:
         p.define(frame, part)
     for each in nests:
-        launch(p, frame, each)
+        launch(p, frame, each, in_place)
     _join(p, frame, made, joins)
 
 

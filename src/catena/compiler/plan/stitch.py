@@ -21,6 +21,7 @@ from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import merging, places
 from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.machine import Machine
+from catena.compiler.plan import bands
 from catena.compiler.plan.fuse import Fused, Step
 
 AHEAD = 24  # steps to look over for members
@@ -70,7 +71,8 @@ def _may_lead(step: Step, machine: Machine) -> bool:
     if kernel is None or not kernel.axes or kernel.axes[0] == 0:
         return False
     size, rows = math.prod(kernel.space), math.prod(kernel.space[: kernel.axes[0]])
-    return size >= machine.memory.least_kernel and rows > 1 and size // rows >= machine.memory.least_row
+    large = size >= machine.memory.least_kernel and size // rows >= machine.memory.least_row
+    return large and rows > 1 and not bands.are_in(kernel)
 
 
 def _members(fused: Fused, lead: int, taken: set[int], nest_of, machine: Machine) -> list[int]:
@@ -92,6 +94,7 @@ def _members(fused: Fused, lead: int, taken: set[int], nest_of, machine: Machine
             and kernel is not None
             and kernel.space[:rows] == shape
             and all(a >= rows for a in kernel.axes)
+            and not bands.are_in(kernel)
             and not step.reads & skipped
             and sum(_row_bytes(fused, touched, count).values()) <= _most(machine)
             and reads_own_rows(nest_of(step), written, shape, _row_bytes(fused, written, count))
