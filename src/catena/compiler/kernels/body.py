@@ -374,6 +374,8 @@ def _concatenate(body: Body, v: Value, index, mask):
         at += x.shape[d]
         if high is None or (high >= 0 and low < x.shape[d]):
             found.append((x, (*index[:d], ix, *index[d + 1 :]), body.inside(ix, x.shape[d])))
+    if not found:  # beside all of it, as the border of a pad may be: masks leave out what is read there
+        return body.scalar(np.zeros((), v.dtype))
     (x, place, within), *others = reversed(found)
     out = body.read(x, place, body.both(mask, within) if others else mask)
     for x, place, within in others:
