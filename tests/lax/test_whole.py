@@ -373,7 +373,7 @@ def test_where_arrays_are_put_results_are():
     device = jax.devices()[0]
     plain = jnp.asarray(M)
     put = jax.device_put(plain, device)
-    for call in (jax.nn.softmax, jnp.ptp, jnp.corrcoef, lambda x: jnp.round(x, 1), lambda x: jsp.linalg.qr(x)[1]):
+    for call in (jax.nn.softmax, jnp.ptp, lambda x: jnp.round(x, 1), lambda x: jsp.linalg.qr(x)[1]):
         expected = call(plain)
         assert not expected.committed
         for _ in range(REPEATS + 2):
