@@ -153,6 +153,12 @@ def test_rows_that_are_spread_are_computed_once():
     assert "exp" not in f.lower(x, y).compile().as_text("nests").split("nest for")[-1]
 
 
+def test_a_row_beside_an_array_of_one_element():
+    x, y = np.arange(1, 4, dtype=np.float32), np.array([2], np.float32)
+    f = lambda x, y: lax.broadcast_in_dim(x, (4, 3), (1,)) * lax.broadcast_in_dim(y, (4, 3), (1,))
+    np.testing.assert_array_equal(jax.jit(f)(x, y), np.tile(x * y, (4, 1)))
+
+
 PARTS = {  # of what is spread, and pads that add nothing to it
     "a part": (lambda x: lax.slice(x, (1, 0), (3, 5)), "broadcast"),
     "what another cuts off": (lambda x: lax.pad(x, x[0, 0], [(-1, 0, 0), (0, -2, 0)]), "broadcast"),

@@ -6,9 +6,7 @@ from catena.compiler.graph import reshapes, transposes
 
 
 def before(b, f, *xs):
-    """`f` of the operands as they were, transposed, reshaped or spread as they are; None where nothing is gained by
-    it.
-    """
+    """`f` of the operands as they were, transposed, reshaped or spread as they are; None where that gains nothing."""
     if (perm := transposes.common(xs)) is not None:
         return b.transpose(f(*(transposes.before(b, x, perm) for x in xs)), perm)
     if (shape := reshapes.common(xs)) is not None:
@@ -23,7 +21,7 @@ def _spread_alike(xs):
     place of a batch, beside numbers. What is done to them is done once for all places.
     """
     rows = [x for x in xs if x.form == "broadcast" and x.args[0].size > 1]
-    if not rows or any(x.form != "broadcast" or x.args[0].size == 1 < x.args[0].ndim for x in xs):
+    if not rows or any(x.form != "broadcast" or 0 < x.args[0].ndim and x.args[0].size == 1 for x in xs):
         return None
     first = rows[0]
     alike = all(x.params.dims == first.params.dims and x.args[0].shape == first.args[0].shape for x in rows)
