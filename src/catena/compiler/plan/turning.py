@@ -69,9 +69,7 @@ def _multiplied(v: Value) -> list[Value]:
 
 
 def _reads_once(v: Value) -> bool:
-    """Whether a product with a vector, which a loop nest computes, is of a matrix of floats that were widened: nobody
-    need write them.
-    """
+    """Whether a product with a vector, computed by a loop nest, is of widened floats, which nobody need write then."""
     if v.form != "dot" or not v.size or KIND[v.dtype] != "f" or products.has_tiles(v):
         return False
     vector, matrix = _with_vector(v)
@@ -95,9 +93,7 @@ def _is_widened(x: Value) -> bool:
 
 
 def _unconverted(v: Value) -> list[Value]:
-    """Makes a product read a matrix as it was before it was widened, behind the vector; returns the transposes that it
-    needs before it.
-    """
+    """Makes a product read a matrix as before it was widened, behind the vector; returns the transposes it needs."""
     vector, matrix = _with_vector(v)
     made: list[Value] = []
     turns = []
