@@ -54,9 +54,7 @@ def are_in(kernel: Kernel) -> bool:
 
 
 def _of_long_rows(nest: Nest, folded: list[int]) -> Bands | None:
-    """The bands of rows that lanes add up, which their lengths alone say: so it does not show whether threads share a
-    row, or rows.
-    """
+    """The bands of rows that lanes add up, by their lengths alone: it does not show whether threads share rows."""
     if math.prod(nest.extents[d] for d in folded) <= LONG or not partial.is_foldable(nest, False):
         return None
     outer, *inside = folded
