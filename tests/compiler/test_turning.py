@@ -99,7 +99,7 @@ def test_a_large_product_is_cut_both_ways():
     form = Contraction(TYPES["float32"], (), (Axis(1024, 1024, 0, 1024),), 1024, (Axis(1024, 1, 1024, 0),))
     machine = ICE_LAKE
     t = contraction.tasks(contraction.plan(form, machine, True), machine, False, False)
-    assert min(t.row_blocks, t.column_blocks) >= 4
+    assert min(t.row_blocks, t.column_blocks) > 1
 
 
 # terms, rows, columns
