@@ -198,3 +198,23 @@ def test_gradients_of_extremes_divide_nothing():
     np.testing.assert_array_equal(
         jax.vjp(jnp.minimum, x[[0, 1, 4]], y[[0, 1, 4]])[1](jnp.ones(3)), [[0.5, 1, 0.5], [0.5, 0, 0.5]]
     )
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.bool_])
+def test_a_number_and_the_same_again(dtype):
+    x = np.asarray([0, 1, 1, 0], dtype)
+    table = {name: f for name, f in (BINARY | BITWISE).items() if dtype is not np.bool_ or name in ("xor", "eq", "ne")}
+    for name, function in table.items():
+        known, computed = jax.jit(lambda x, f=function: f(x, x))(x), jax.jit(function)(x, x.copy())
+        assert known.dtype == computed.dtype and bits(known) == bits(computed), name
+    if dtype is not np.bool_:
+        assert jax.jit(lambda x: x * 0)(x).tolist() == [0] * 4
+        assert not any("load" in nest for nest in nests(lambda x: (x - x) + x * 0 + 1, x))
+
+
+def test_a_float_and_the_same_again_may_be_nan():
+    x = np.asarray([np.nan, np.inf, 1.0], np.float32)
+    difference, equal, product = jax.jit(lambda x: (x - x, x == x, x * 0))(x)
+    np.testing.assert_array_equal(difference, [np.nan, np.nan, 0])
+    np.testing.assert_array_equal(equal, [False, True, True])
+    np.testing.assert_array_equal(product, [np.nan, np.nan, 0])

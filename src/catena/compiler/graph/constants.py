@@ -64,6 +64,11 @@ def _zero(last: np.ndarray) -> bool:
     return last.dtype.kind in "fiu" and bool(last == 0) and not np.signbit(last)
 
 
+def _no_number(last: np.ndarray) -> bool:
+    """Zero, where every number multiplied by it is zero: not NaN, nor one with a sign."""
+    return last.dtype.kind in "iu" and bool(last == 0)
+
+
 def _minus_zero(last: np.ndarray) -> bool:
     """What added to any number gives that number: -0.0 + 0.0 is 0.0."""
     return last.dtype.kind in "fiu" and bool(last == 0) and bool(last.dtype.kind != "f" or np.signbit(last))
@@ -82,10 +87,13 @@ NEUTRAL = {
     "eq": _true,
     "ne": _false,
 }
-ABSORBING = {"and": _false, "or": _true}
+ABSORBING = {"and": _false, "or": _true, "mul": _no_number}
 COMMUTING = ("add", "mul", "and", "or", "xor", "eq", "ne")
 SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 OF_ZERO = {"lt": False, "ge": True}  # what numbers without a sign are, compared with zero
+# What is known of a number and the same again, but for floats, which may be NaN.
+OF_SAME = {"sub": 0, "xor": 0, "ne": 0, "lt": 0, "gt": 0, "eq": 1, "le": 1, "ge": 1}
+TRUTHS = ("ne", "lt", "gt", "eq", "le", "ge")
 # Of which numbers functions have exact values, and which; those that are 0 at 0 keep its sign.
 EXACT = {"log": (1, 0), "exp": (0, 1), "exp2": (0, 1), "cos": (0, 1), "cosh": (0, 1)}
 ZERO_AT_ZERO = ("log1p", "expm1", "sin", "tan", "sinh", "tanh", "asin", "atan", "asinh", "atanh")
@@ -106,6 +114,8 @@ def known(b, op: str, xs: tuple, shape: tuple):
         return _of_choice(b, op, xs[0])
     if len(xs) != 2:
         return None
+    if xs[0] is xs[1] and op in OF_SAME and xs[0].dtype.kind in "iub":
+        return b.full(shape, np.asarray(OF_SAME[op], bool if op in TRUTHS else xs[0].dtype))
     if op in SWAPPED:
         return _of_zero(b, op, xs, scalars, shape)
     if op == "pow" and scalars[1] is not None and scalars[1] == 2:
