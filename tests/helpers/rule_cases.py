@@ -31,6 +31,7 @@ class Case:
     dtypes: tuple
     reference: object = None
     ulps: float = 0.0
+    magnitude: float = 0.0  # of what is added up: sums that nearly cancel are off by so many `ulps` of that
     order: int = 2
     modes: tuple = ("fwd", "rev")
     primitive: str = ""

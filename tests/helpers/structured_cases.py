@@ -65,6 +65,7 @@ for _name, _options in CONVOLUTIONS.items():
         REAL_FLOATS + COMPLEX,
         None,
         ulps=256,
+        magnitude=1.0,
         primitive="conv_general_dilated",
     )
 

@@ -116,7 +116,7 @@ SHAPED = {
     **dict.fromkeys("gather order_statistics scatter scatter-min scatter-max cummax cummin".split(), _exact_wide),
     **dict.fromkeys("reduce_sum reduce_prod reduce reduce_window_sum reduce_window".split(), _summing),
     "dot_general": Shaped(least=0, longest=LARGE),  # what is no small product
-    "conv_general_dilated": Shaped(least=1 << 12, longest=LARGE),
+    "conv_general_dilated": Shaped(least=0, longest=LARGE),
     **dict.fromkeys("cumsum cumprod cumlogsumexp symmetric_product".split(), _wide),
     **dict.fromkeys("scatter-add scatter-sub scatter-mul".split(), _wide),
     "fft": Shaped(narrow=False, least=1 << 12),

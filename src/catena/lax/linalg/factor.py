@@ -142,7 +142,8 @@ def _update_lower(b, r, w, *, outs):
     on_diagonal = b.reduce("sum", b.map("mul", upper, identity), (len(batch) + 1,))
     negative = b.map("lt", on_diagonal, b.full(on_diagonal.shape, np.zeros((), r.dtype)))
     flip = b.broadcast_in_dim(negative, stop, tuple(range(len(batch) + 1)))
-    return [b.map("select", flip, b.map("neg", upper), upper)]
+    made = b.map("select", flip, b.map("neg", upper), upper)
+    return [lower_triangle(b, made, keep_lower=False)]  # without zeros that have a sign by now
 
 
 cholesky_update_p = kernel_primitive(
