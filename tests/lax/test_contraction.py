@@ -383,3 +383,17 @@ def test_the_gradient_of_a_real_operand_beside_a_complex_one():
     a, b = np.ones(3, "float32"), np.full(3, 2 + 1j, "complex64")
     gradient = catena.grad(lambda a: lax.dot(a, b).real)(a)
     assert gradient.dtype == np.float32 and gradient.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("groups", [{}, {"feature_group_count": 2}, {"batch_group_count": 2}])
+def test_compiled_convolutions_without_space_are_products(groups):
+    size = groups.get("feature_group_count", 1)
+    x, w = normal(2, 4), normal(2, 4 // size, seed=1)
+    f = catena.jit(lambda x, w: lax.conv_general_dilated(x, w, window_strides=(), padding=(), **groups))
+    if size > 1:
+        expected = np.stack([x[:, :2] @ w[0], x[:, 2:] @ w[1]], 1)
+    elif groups:
+        expected = np.stack([x[:1] @ w[0], x[1:] @ w[1]], 1)
+    else:
+        expected = x @ w.T
+    np.testing.assert_allclose(f(x, w), expected, rtol=1e-5, atol=1e-6)

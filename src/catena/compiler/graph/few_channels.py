@@ -18,6 +18,8 @@ LANES = 16  # input channels side by side that fill lanes themselves
 
 def suits(lhs_shape, rhs_shape, lhs_spec, rhs_spec, out_spec, feature_groups: int, batch_groups: int) -> bool:
     """Whether lanes are better filled with places, or with input channels, than with output channels."""
+    if len(lhs_spec) == 2:  # a product: nothing is a place
+        return False
     outputs, inputs = rhs_shape[rhs_spec[0]], rhs_shape[rhs_spec[1]]
     if feature_groups > 1:
         return inputs == 1 and outputs == feature_groups
