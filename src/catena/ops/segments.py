@@ -42,7 +42,7 @@ def _segments(name: str, data, segment_ids, num_segments, bucket_size, hints, ou
         return told(out_sharding, _segments, name, data, segment_ids, num_segments, bucket_size, hints, None)
     if num_segments is None:
         data, segment_ids = as_array_argument(name, data), as_array_argument(name, segment_ids, 1)
-        num_segments = _greatest(name, segment_ids) + 1
+        num_segments = _count(name, segment_ids)
     return _programs[name](name, data, segment_ids, num_segments, bucket_size, hints)
 
 
@@ -52,12 +52,12 @@ def _checked_ids(name: str, ids):
     return ids
 
 
-def _greatest(name: str, ids) -> int:
-    """The greatest id, which is looked at."""
+def _count(name: str, ids) -> int:
+    """One more than the greatest id, which is looked at."""
     known = find_concrete(_checked_ids(name, ids))
     if known is not None and known.size:
-        return int(live(known).max())
-    return _number(name, "num_segments", lax.add(numpy.max(lax.convert_element_type(ids, int)), 1), 0) - 1
+        return int(live(known).max()) + 1
+    return _number(name, "num_segments", lax.add(numpy.max(lax.convert_element_type(ids, int)), 1), 0)
 
 
 def _reduced(name: str, data, segment_ids, num_segments, bucket_size, hints):

@@ -67,9 +67,7 @@ class Accumulators:
         nest = body.nest
         if body.layout.lanes_reduced:
             self.width = min(nest.width, nest.extents[nest.vector])
-            count = nest.turns if fold.is_ordered else nest.unroll
-            self.each = count if nest.extents[nest.vector] >= nest.width * count else 1
-            self.each = self.each if nest.short is None else nest.extents[nest.short]  # one for each part
+            self.each = self._count(nest)
         else:
             self.width, self.each = body.width, 1
         self.kept: joins.Kept | None = None
@@ -80,6 +78,13 @@ class Accumulators:
         t = self.types[0]
         start = constant(identity(fold.kind, t.name), t, self.width) if levels else ""
         self.upper = [[self._slot(t, start) for _ in self.slots] for _ in range(levels)]
+
+    def _count(self, nest) -> int:
+        """How many accumulators a result has: of short rows one for each part."""
+        if nest.short is not None:
+            return nest.extents[nest.short]
+        count = nest.turns if self.fold.is_ordered else nest.unroll
+        return count if nest.extents[nest.vector] >= nest.width * count else 1
 
     def component_types(self) -> list:
         return [accumulator_type(self.fold, t) for t in self.fold.types]

@@ -25,7 +25,7 @@ _ARITHMETIC: dict[str, Callable] = {
     "square": np.square,
 }
 _OF_FLOATS: dict[str, Callable] = {"div": np.divide, "sqrt": np.sqrt, "is_finite": np.isfinite, "floor": np.floor}
-_COMPARISONS: dict[str, Callable] = {
+COMPARISONS: dict[str, Callable] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
@@ -41,9 +41,9 @@ _OF_TRUTHS: dict[str, Callable] = {
 }
 # By the kind of the operands.
 DONE = {
-    "f": _ARITHMETIC | _OF_FLOATS | _COMPARISONS,
-    "i": _ARITHMETIC | _COMPARISONS,
-    "u": _ARITHMETIC | _COMPARISONS,
+    "f": _ARITHMETIC | _OF_FLOATS | COMPARISONS,
+    "i": _ARITHMETIC | COMPARISONS,
+    "u": _ARITHMETIC | COMPARISONS,
     "b": _OF_TRUTHS,
 }
 
@@ -93,7 +93,6 @@ SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 OF_ZERO = {"lt": False, "ge": True}  # what numbers without a sign are, compared with zero
 # What is known of a number and the same again, but for floats, which may be NaN.
 OF_SAME = {"sub": 0, "xor": 0, "ne": 0, "lt": 0, "gt": 0, "eq": 1, "le": 1, "ge": 1}
-TRUTHS = ("ne", "lt", "gt", "eq", "le", "ge")
 # Of which numbers functions have exact values, and which; those that are 0 at 0 keep its sign.
 EXACT = {"log": (1, 0), "exp": (0, 1), "exp2": (0, 1), "cos": (0, 1), "cosh": (0, 1)}
 ZERO_AT_ZERO = ("log1p", "expm1", "sin", "tan", "sinh", "tanh", "asin", "atan", "asinh", "atanh")
@@ -115,7 +114,7 @@ def known(b, op: str, xs: tuple, shape: tuple):
     if len(xs) != 2:
         return None
     if xs[0] is xs[1] and op in OF_SAME and xs[0].dtype.kind in "iub":
-        return b.full(shape, np.asarray(OF_SAME[op], bool if op in TRUTHS else xs[0].dtype))
+        return b.full(shape, np.asarray(OF_SAME[op], bool if op in COMPARISONS else xs[0].dtype))
     if op in SWAPPED:
         return _of_zero(b, op, xs, scalars, shape)
     if op == "pow" and scalars[1] is not None and scalars[1] == 2:

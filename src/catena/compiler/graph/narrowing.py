@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from catena.compiler.graph.constants import COMPARISONS
 from catena.compiler.graph.forms import COSTLY, FORMS, Constant, Map
 from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.intervals import Interval, interval
@@ -17,7 +18,6 @@ from catena.compiler.graph.replacement import insert
 NARROW = np.dtype(np.int32)
 LIMITS = Interval(np.iinfo(NARROW).min, np.iinfo(NARROW).max)
 SAME = frozenset("add sub mul neg abs sign max min clamp rem div floor_div select".split())  # of what fits, as it is
-COMPARISONS = frozenset("eq ne lt le gt ge".split())
 OF_TRUTHS = frozenset("and or not xor eq ne".split())
 VIEWS = frozenset("broadcast reshape transpose slice reverse".split())
 

@@ -40,9 +40,8 @@ def merge(nest: Nest) -> None:
         same = (
             all((d in group) == (e in group) for group in (nest.reduced, nest.independent or ())) and d not in nest.rows
         )
-        if nest.adds_floats and d in nest.reduced and n >= LONG_ROW:
-            same = False
-        if same and (all(_one_behind_the_other(a, d, e, n) for a in accesses) or _to_places(nest, d, e)):
+        apart = nest.adds_floats and d in nest.reduced and n >= LONG_ROW
+        if same and not apart and (all(_one_behind_the_other(a, d, e, n) for a in accesses) or _to_places(nest, d, e)):
             accesses = set(nest.offsets())
             nest.extents[e] *= nest.extents[d]
             nest.extents[d] = 1
