@@ -74,7 +74,6 @@ LONGER = {}  # "folder/file.py": the reason
 MAX_CLASS_LINES, MAX_ATTRIBUTES = 300, 12
 # "folder/file.py:class": lines, attributes (None where within the limit), the reason. These numbers may only shrink.
 LARGER = {
-    "compiler/emit/emitter.py:Emitter": (315, None, "a method for every idiom of LLVM's text"),
     "compiler/emit/module.py:Module": (None, 13, "what the text of a program consists of, a field each"),
     "compiler/native/executable.py:Parts": (None, 20, "what a compiled program consists of, a field each"),
     "compiler/plan/fuse.py:_Fuser": (None, 14, "what fusion knows of each value: a table each"),

@@ -22,7 +22,7 @@ def places(body, d: int, i, stop, outside, copies) -> None:
         if not body.layout.is_needed(key):
             continue
         last = e.op(f"sub i64 {e.size(stop)}, 1")
-        later = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {i}, {count}')}, i64 {last})")
+        later = e.least(e.op(f"add i64 {i}, {count}"), last)
         copy, body.iv[d] = outside.child(), later
         body.advance(copy, d, later)
         _, dtype, offset = body.nest.stmts[key].attr

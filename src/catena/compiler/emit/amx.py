@@ -156,22 +156,22 @@ def _task(block: str, t: Type, after: launches.Kernel | None, pointers: int) -> 
     is_last = e.op(f"icmp eq i64 {e.op(f'add nuw nsw i64 {row_block}, 1')}, {down}")
     high = e.op(f"select i1 {is_last}, i64 {rows}, i64 {e.op(f'add nuw nsw i64 {low}, {each}')}")
     first = e.op(f"mul nuw nsw i64 {column_block}, {panels}")
-    end = least(e, e.op(f"add nuw nsw i64 {first}, {panels}"), all_panels)
+    end = e.least(e.op(f"add nuw nsw i64 {first}, {panels}"), all_panels)
     a = e.element(a, "i8", e.op(f"mul nsw i64 {member}, {by_member}"))
     before = e.op(f"mul nuw nsw i64 {member}, {rows}")
-    last = e.op(f"call i64 @llvm.smax.i64(i64 {e.op(f'sub nsw i64 {high}, {SIDE}')}, i64 0)")
-    there = least(e, rows, str(SIDE))
+    last = e.most(e.op(f"sub nsw i64 {high}, {SIDE}"), 0)
+    there = e.least(rows, str(SIDE))
     e.do(f"call void @llvm.x86.ldtilecfg(ptr {_configuration(e)})")
     b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {e.op(f'mul nuw nsw i64 {member}, {all_panels}')}, {panel}"))
     past = e.op(f"icmp ne i64 {past}, 0")
     i, by_rows = e.begin_loop(low, high, SIDE)
-    row = least(e, i, last)  # rows that are left are computed with some of those before
+    row = e.least(i, last)  # rows that are left are computed with some of those before
     of_a = e.element(a, "i8", e.op(f"mul nsw i64 {row}, {by_row}"))
     place = e.op(f"mul nuw nsw i64 {e.op(f'add nuw nsw i64 {before}, {row}')}, {columns}")
     j, by_panels = e.begin_loop(first, end)  # a block of A is in the nearest cache meanwhile
     of_b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {j}, {panel}"))
     column = e.op(f"mul nuw nsw i64 {j}, {SIDE}")
-    lanes = least(e, e.op(f"sub nuw nsw i64 {columns}, {column}"), str(SIDE))
+    lanes = e.least(e.op(f"sub nuw nsw i64 {columns}, {column}"), str(SIDE))
     of_c = e.element(c, t.memory, e.op(f"add nuw nsw i64 {place}, {column}"))
     given = (
         *(f"ptr {x}" for x in (of_a, of_b, of_c)),
@@ -196,10 +196,6 @@ def _configuration(e: Emitter) -> str:
     for i, word in enumerate(CONFIGURATION):
         e.do(f"store i64 {word}, ptr {e.element(place, 'i64', i)}")
     return place
-
-
-def least(e: Emitter, x: str, y: str) -> str:
-    return e.op(f"call i64 @llvm.smin.i64(i64 {x}, i64 {y})")
 
 
 def _divide(e: Emitter, x: str, n: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from catena.compiler.emit import parallel
-from catena.compiler.emit.amx import lanes_of, least
+from catena.compiler.emit.amx import lanes_of
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.types import Type
 from catena.compiler.plan.amx import BYTES, GROUP, SIDE, AmxPacking
@@ -40,12 +40,12 @@ def _task(t: Type) -> str:
     member = e.op(f"udiv i64 %k, {parts}")
     before = e.op(f"mul i64 {member}, {parts}")
     low = e.op(f"mul i64 {e.op(f'sub i64 %k, {before}')}, {each}")
-    high = least(e, e.op(f"add nuw nsw i64 {low}, {each}"), groups)
+    high = e.least(e.op(f"add nuw nsw i64 {low}, {each}"), groups)
     b = e.element(b, "i8", e.op(f"mul nsw i64 {member}, {by_member}"))
     to = e.element(to, "i8", e.op(f"mul i64 {e.op(f'mul i64 {member}, {panels}')}, {panel}"))
     last = e.op(f"sub nsw i64 {terms}, 1")
     first, by_panels = e.begin_loop(0, panels, AT_A_TIME)
-    end = least(e, e.op(f"add nuw nsw i64 {first}, {AT_A_TIME}"), panels)
+    end = e.least(e.op(f"add nuw nsw i64 {first}, {AT_A_TIME}"), panels)
     group, by_groups = e.begin_loop(low, high)
     lines = [_line(e, b, e.op(f"add i64 {e.op(f'mul i64 {group}, {GROUP // t.bytes}')}, {i}"), last, by_term)
              for i in range(GROUP // t.bytes)]  # fmt: skip
@@ -53,7 +53,7 @@ def _task(t: Type) -> str:
     column = e.op(f"mul nuw nsw i64 {j}, {SIDE}")
     there = e.op(f"sub nsw i64 {columns}, {column}")
     place = e.op(f"add i64 {e.op(f'mul i64 {j}, {panel}')}, {e.op(f'mul i64 {group}, {GROUP * SIDE}')}")
-    _group(e, t, lines, column, least(e, there, str(SIDE)), e.element(to, "i8", place))
+    _group(e, t, lines, column, e.least(there, str(SIDE)), e.element(to, "i8", place))
     e.end_loop(opened)
     e.end_loop(by_groups)
     e.end_loop(by_panels)
@@ -64,7 +64,7 @@ def _line(e: Emitter, b: str, term: str, last: str, by_term: str) -> tuple[str, 
     """Where a term's columns are, and those of one that comes later; and whether there is such a term: in the place of
     those behind the last one, that is read, and not used.
     """
-    place = e.element(b, "i8", e.op(f"mul nsw i64 {least(e, term, last)}, {by_term}"))
+    place = e.element(b, "i8", e.op(f"mul nsw i64 {e.least(term, last)}, {by_term}"))
     later = e.element(place, "i8", e.op(f"mul nsw i64 {by_term}, {AHEAD}"))
     return place, later, e.op(f"icmp ule i64 {term}, {last}")
 

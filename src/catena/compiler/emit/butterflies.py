@@ -356,7 +356,7 @@ def define_exchange(real: str, width: int, to_lanes: bool, far: bool) -> str:
     e = Emitter()
     c = Lanes(e, real, width)
     last = e.op("sub i64 %count, 1")
-    places = [e.op(f"call i64 @llvm.smin.i64(i64 {k}, i64 {last})") for k in range(width)]
+    places = [e.least(k, last) for k in range(width)]
     rows = [c.at("%rows", e.op(f"mul i64 {k}, %step")) for k in places]
 
     def square(f: str, mask: str | None) -> None:
@@ -381,7 +381,7 @@ def define_exchange(real: str, width: int, to_lanes: bool, far: bool) -> str:
         ahead = e.op(f"add i64 {f}, {e.op(f'mul i64 %step, {width}')}")
         for row in rows:
             c.prefetch(c.at(row, ahead), int(not to_lanes))
-    square(e.op(f"call i64 @llvm.smin.i64(i64 {f}, i64 {end})"), None)
+    square(e.least(f, end), None)
     e.end_loop(opened)
     e.jump(done)
     e.start(done)

@@ -110,7 +110,7 @@ class _Loops:
         """Where a block of rows or panels begins and ends."""
         e, high, each = self.e, self._number(extent), self._number(each)
         low = e.op(f"mul nuw nsw i64 {block}, {each}")
-        return low, e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add nuw nsw i64 {low}, {each}')}, i64 {high})")
+        return low, e.least(e.op(f"add nuw nsw i64 {low}, {each}"), high)
 
     def _follow(self, member: str, low: str, high: str) -> None:
         """The call of what comes after, for the rows of this task."""
@@ -118,7 +118,7 @@ class _Loops:
         unit = self._number(self.plan.row.extent if self.plan.strips else self.plan.rows)
         count = self._number(math.prod(x.extent for x in self.contraction.rows))
         before = e.op(f"mul nuw nsw i64 {member}, {count}")
-        end = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'mul nuw nsw i64 {high}, {unit}')}, i64 {count})")
+        end = e.least(e.op(f"mul nuw nsw i64 {high}, {unit}"), count)
         bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (e.op(f"mul nuw nsw i64 {low}, {unit}"), end)]
         own = [parallel.load_pointer(e, self.operands + i) for i in range(len(pointers))]
         own += [e.element("%numbers", "i64", len(self.numbers))] if sizes else []
@@ -152,7 +152,7 @@ class _Loops:
             at = e.op(f"mul nuw nsw i64 {part}, {size}")
         if is_innermost:
             left = e.op(f"sub nuw nsw i64 {self._number(axis.extent)}, {at}")
-            length = e.op(f"call i64 @llvm.smin.i64(i64 {left}, i64 {self._number(steps)})")
+            length = e.least(left, self._number(steps))
         later = e.op(f"icmp ne i64 {part}, 0")
         adds = later if adds == "false" else e.op(f"or i1 {adds}, {later}")
         a, b = self._moved(a, at, axis.a), self._moved(b, at, self._b(axis.b, self.plan.columns))

@@ -59,6 +59,13 @@ class Emitter:
         self.slots.append(f"  {name} = alloca {type_}" + (f", align {align}" if align else ""))
         return name
 
+    def least(self, x, y) -> str:
+        """The smaller of two counts or places."""
+        return self.op(f"call i64 @llvm.smin.i64(i64 {x}, i64 {y})")
+
+    def most(self, x, y) -> str:
+        return self.op(f"call i64 @llvm.smax.i64(i64 {x}, i64 {y})")
+
     def size(self, n, type_: str = "i64"):
         """A number that hangs on extents, as text: its name, where the text does not tell it."""
         return n if self.sizes is None or not isinstance(n, int) or not is_size(n) else self.sizes.named(type_, n)
@@ -143,35 +150,13 @@ class Emitter:
                 return masks.load(self, t, pointer, width, mask)
             return strided.neighbours(self, m, pointer, width, t.bytes)
         if stride == 2:
-            return self._load_every_second(t, pointer, width, mask)
+            return strided.load_every_second(self, t, pointer, width, mask)
         if 2 < stride <= most_stride(t.bytes * width) and mask is None:
             return strided.load(self, t, pointer, width, stride)
         if mask is None and t.bytes * width <= strided.EACH:
             return strided.load_each(self, t, pointer, width, stride)
         addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}")
         return self.gather(t, addresses, width, mask)
-
-    def _load_every_second(self, t: Type, pointer: str, width: int, mask: str | None) -> str:
-        """`width` elements 2 apart, such as one part of complex numbers: two vectors that overlap by an element,
-        so that nothing behind the last one is read, and one shuffle; a gather would take an access an element.
-        """
-        v, halves = vector(t.memory, width), []
-        for start in (0, width - 1):
-            part = None if mask is None else strided.mask_of_every_second(self, mask, start, width)
-            halves.append(self.load_raw(t, self.element(pointer, t.memory, start), width, 1, part))
-        order = ", ".join(f"i32 {k if k < width else k + 1}" for k in range(0, 2 * width, 2))
-        return self.op(f"shufflevector {v} {halves[0]}, {v} {halves[1]}, <{width} x i32> <{order}>")
-
-    def _store_every_second(self, t: Type, raw: str, pointer: str, width: int) -> None:
-        """The reverse, by two masked stores; what lies between is not written."""
-        v, written = vector(t.memory, width), 0
-        for offset in (0, width - 1):
-            lanes = {2 * j - offset: j for j in range(written, width) if 2 * j - offset < width}
-            written += len(lanes)
-            places = ", ".join(f"i32 {lanes.get(k, 'poison')}" for k in range(width))
-            spread = self.op(f"shufflevector {v} {raw}, {v} poison, <{width} x i32> <{places}>")
-            mask = ", ".join(f"i1 {'true' if k in lanes else 'false'}" for k in range(width))
-            self._store_raw(t, spread, self.element(pointer, t.memory, offset), width, f"<{mask}>")
 
     def load_interleaved(self, t: Type, pointer: str, width: int, masks=(None, None)) -> list[str]:
         """Two raw vectors, of the elements at even places and of those at odd ones. Masks tell which of the first and
@@ -190,7 +175,7 @@ class Emitter:
         for start, mask in zip((0, width), masks):
             order = ", ".join(f"i32 {k // 2 + k % 2 * width}" for k in range(start, start + width))
             mixed = self.op(f"shufflevector {v} {parts[0]}, {v} {parts[1]}, <{width} x i32> <{order}>")
-            self._store_raw(t, mixed, self.element(pointer, t.memory, start), width, mask)
+            self.store_raw(t, mixed, self.element(pointer, t.memory, start), width, mask)
 
     def gather(self, t: Type, addresses: str, width: int, mask: str | None) -> str:
         v = vector(t.memory, width)
@@ -211,16 +196,16 @@ class Emitter:
         elif stride == -1:
             raw = self.reversed(raw, m, width)
             mask = self.reversed(mask, "i1", width) if mask is not None else None
-            self._store_raw(t, raw, self.element(pointer, m, 1 - width), width, mask)
+            self.store_raw(t, raw, self.element(pointer, m, 1 - width), width, mask)
         elif stride == 1:
-            self._store_raw(t, raw, pointer, width, mask)
+            self.store_raw(t, raw, pointer, width, mask)
         elif stride == 2 and mask is None:
-            self._store_every_second(t, raw, pointer, width)
+            strided.store_every_second(self, t, raw, pointer, width)
         else:
             addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}")
             self.scatter(t, raw, addresses, width, mask)
 
-    def _store_raw(self, t: Type, raw: str, pointer: str, width: int, mask: str | None) -> None:
+    def store_raw(self, t: Type, raw: str, pointer: str, width: int, mask: str | None) -> None:
         m, v = t.memory, vector(t.memory, width)
         if mask is None:
             self.do(f"store {v} {raw}, ptr {pointer}, align {t.bytes}")

@@ -134,8 +134,8 @@ class Writer:
         """The first lane of a block, and how many there are."""
         first = e.op(f"mul i64 {number}, {self.width}")
         if self.overlaps(s):
-            return e.op(f"call i64 @llvm.smin.i64(i64 {first}, i64 {s.lanes - self.width})"), str(self.width)
-        return first, e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'sub i64 {s.lanes}, {first}')}, i64 {self.width})")
+            return e.least(first, s.lanes - self.width), str(self.width)
+        return first, e.least(e.op(f"sub i64 {s.lanes}, {first}"), self.width)
 
     def _twist(self, e: Emitter, s: Sweep, table: str, number: str, first: str) -> str:
         """The arguments that tell a pass the roots of a block of lanes; see `Pass` and `twist_roots`."""
@@ -330,7 +330,7 @@ class _Rows:
             row, piece = e.op(f"udiv i64 {item}, {pieces}"), e.op(f"urem i64 {item}, {pieces}")
             x, y = (v.at(e, q, e.op(f"mul i64 {row}, {size}")) for q, size in zip(p, self.sizes))
             first = e.op(f"mul i64 {piece}, {PIECE}")
-            last = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {first}, {PIECE}')}, i64 {half.h})")
+            last = e.least(e.op(f"add i64 {first}, {PIECE}"), half.h)
             v.half(e, half, x, y, p[2], first, last)
 
         items, each = self.outer * pieces, min(self.n, PIECE)

@@ -30,7 +30,7 @@ def define(real: str, width: int, to_spectrum: bool) -> str:
     _ends(c, to_spectrum)
     e.jump(others)
     e.start(others)
-    start = e.op("call i64 @llvm.smax.i64(i64 %first, i64 1)")
+    start = e.most("%first", 1)
     in_vectors(c, start, "%last", lambda k, count: _vector(c, k, count, to_spectrum))
     head = "(ptr %x, ptr %y, ptr %roots, i64 %first, i64 %last, i64 %h) " + NOT_INLINED
     return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"])

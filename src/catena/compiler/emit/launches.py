@@ -178,7 +178,7 @@ def _rows_text(step: Rows, kernels: list[Kernel], buffers: list[int], dims: int)
     scratch = {n: e.op(f"alloca i8, i64 {e.op(f'mul i64 {size}, {block}')}, align 64") for n, size in sizes.items()}
     first = e.op(f"mul nsw i64 %k, {each}")
     end = e.op(f"add nsw i64 {first}, {each}")
-    last = e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {blocks})")
+    last = e.least(end, blocks)
     k, opened = e.begin_loop(first, last)
     outer, inner = "0", k
     if dims > 1:
@@ -187,7 +187,7 @@ def _rows_text(step: Rows, kernels: list[Kernel], buffers: list[int], dims: int)
         outer, inner = _divide(e, k, across)
     low = e.op(f"mul i64 {inner}, {block}")
     end = e.op(f"add i64 {low}, {block}")
-    high = e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {extents[-1]})")
+    high = e.least(end, extents[-1])
     before = low
     if dims > 1:
         before = e.op(f"add i64 {low}, {e.op(f'mul i64 {outer}, {extents[-1]}')}")

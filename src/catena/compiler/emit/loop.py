@@ -31,7 +31,7 @@ def write_loop(w: ProgramWriter, program: Program, operands: list[Value]) -> Mod
     e.branch(e.op(f"icmp sgt i64 {total}, 0"), some, done)
     e.start(some)
     start, opened = e.begin_loop(0, total, block)
-    count = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'sub i64 {total}, {start}')}, i64 {block})")
+    count = e.least(e.op(f"sub i64 {total}, {start}"), block)
     whole = e.op(f"icmp eq i64 {count}, {block}")
     there = []
     for i, buffer in enumerate([*program.inputs, *program.outputs]):

@@ -76,8 +76,8 @@ def of_places(body, s, c) -> str | None:
     ):
         return None
     below = e.op(f"sub i64 {body.use(s.args[1], c, 1)}, {body.index(place.attr, c, 1)}")
-    below = e.op(f"call i64 @llvm.smin.i64(i64 {below}, i64 {body.width})")
-    below = e.op(f"call i64 @llvm.smax.i64(i64 {below}, i64 0)")
+    below = e.least(below, body.width)
+    below = e.most(below, 0)
     order = "<" + ", ".join(f"i8 {k}" for k in range(body.width)) + ">"
     count = e.splat(e.op(f"trunc i64 {below} to i8"), "i8", body.width)
     return e.op(f"icmp {'slt' if s.op == 'lt' else 'sge'} {v} {order}, {count}")

@@ -180,7 +180,7 @@ class NestWriter:
         stop, size = self.e.size(stop), _told_elsewhere(self.e, size)
         first, opened = self.e.begin_loop(self.e.size(start), stop, size)
         end = self.e.op(f"add nuw nsw i64 {first}, {size}")
-        return first, self.e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {stop})"), opened
+        return first, self.e.least(end, stop), opened
 
     def _loop_together(self, level: int, d: int, start, stop, size: int, c: Copy) -> None:
         """Several iterations at once: one copy of the body for each; the last of them overlap those before."""
@@ -208,7 +208,7 @@ class NestWriter:
             last = self.e.size(stop - size)
         else:
             return i
-        return self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
+        return self.e.least(i, last)
 
     def _enter(self, level: int, d: int, i, copies: list[Copy]) -> None:
         self.body.iv[d] = i
@@ -297,7 +297,7 @@ class NestWriter:
             return i
         step = s.width * s.unroll
         last = self.e.size(s.stop - step) if isinstance(s.stop, int) else self.e.op(f"sub i64 {s.stop}, {step}")
-        at = self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
+        at = self.e.least(i, last)
         if s.masked:
             self.body.active = _lanes_from(self.body, self.e.op(f"sub i64 {i}, {at}"))
         return at
@@ -355,7 +355,7 @@ def _rows_joined(w: NestWriter, level: int, d: int, start, stop, copies: list[Co
     """A loop over rows whose lanes are joined, as many of them at once as a vector has lanes."""
     e, width, rows = w.e, w.nest.width, w.layout.joined
     with w._loop(level, start, stop, width) as first:
-        end = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {first}, {width}')}, i64 {e.size(stop)})")
+        end = e.least(e.op(f"add i64 {first}, {width}"), e.size(stop))
         i, opened = e.begin_loop(first, end)
         rows.number, rows.waiting = e.op(f"sub i64 {i}, {first}"), []
         w._enter(level, d, i, [c.child() for c in copies])
@@ -486,9 +486,9 @@ def _part(w: NestWriter, start, stop, piece: seams.Piece, asked: bool):
         return
     e, first, end = w.e, start, stop
     if piece.start:
-        first = e.op(f"call i64 @llvm.smax.i64(i64 {start}, i64 {e.size(piece.start)})")
+        first = e.most(start, e.size(piece.start))
     if piece.stop is not None:
-        end = e.op(f"call i64 @llvm.smin.i64(i64 {stop}, i64 {e.size(piece.stop)})")
+        end = e.least(stop, e.size(piece.stop))
     some, done = e.label(), e.label()
     e.branch(e.op(f"icmp slt i64 {first}, {end}"), some, done)
     e.start(some)

@@ -39,7 +39,7 @@ def _chunk(name: str, pointers: int, numbers: int, cut: int, each: list[int]) ->
     _, (size, *given) = load_numbers(e, pointers, 1 + numbers)
     low = e.op(f"mul nsw i64 %k, {size}")
     end = e.op(f"add nsw i64 {low}, {size}")
-    given[cut : cut + 2] = [low, e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {given[cut + 1]})")]
+    given[cut : cut + 2] = [low, e.least(end, given[cut + 1])]
     e.do(f"call void @{name}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {n}' for n in given)])})")
     return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.lines, "  ret void", "}"])
 
@@ -51,7 +51,7 @@ def copy() -> str:
     _, (size, whole) = load_numbers(e, 2, 2)
     first = e.op(f"mul nsw i64 %k, {size}")
     left = e.op(f"sub i64 {whole}, {first}")
-    count = e.op(f"call i64 @llvm.smin.i64(i64 {size}, i64 {left})")
+    count = e.least(size, left)
     to, of = (e.element(p, "i8", first) for p in (target, source))
     e.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {of}, i64 {count}, i1 false)")
     return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.lines, "  ret void", "}"])
@@ -93,7 +93,7 @@ def through_pool(
         start, opened = e.begin_loop(0, count, each)
         e.do(f"store i64 {start}, ptr {first}")
         left = e.op(f"sub i64 {count}, {start}")
-        _run(w, chunk, table, e.op(f"call i64 @llvm.smin.i64(i64 {each}, i64 {left})"), ask)
+        _run(w, chunk, table, e.least(each, left), ask)
         interrupts.end_of_iteration(w, units // groups, None)
         e.end_loop(opened)
     bounds.stop_if_violated(w)

@@ -81,7 +81,7 @@ class Columns:
     def below(self, count: str) -> str:
         """The mask of as many lanes as `count` says."""
         e, bits = self.e, f"i{self.lanes}"
-        beyond = e.op(f"sub i64 {self.lanes}, {e.op(f'call i64 @llvm.smin.i64(i64 {count}, i64 {self.lanes})')}")
+        beyond = e.op(f"sub i64 {self.lanes}, {e.least(count, self.lanes)}")
         beyond = beyond if self.lanes == 64 else e.op(f"trunc i64 {beyond} to {bits}")
         ones = e.op(f"lshr {bits} -1, {beyond}")
         some = e.op(f"icmp sgt i64 {count}, 0")

@@ -110,7 +110,7 @@ def _split_chunk(e: Emitter, r: Rows, rows, spares, sample: str, bounds: str, bu
     """Splits chunk `%k` at every splitter, the middle one first; `bounds` says where the pieces begin."""
     chunk = e.size(r.chunk)
     start = e.op(f"mul i64 %k, {chunk}")
-    stop = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {start}, {chunk}')}, i64 {e.size(r.n)})")
+    stop = e.least(e.op(f"add i64 {start}, {chunk}"), e.size(r.n))
     own = e.element(bounds, "i64", e.op(f"mul i64 %k, {buckets + 1}"))
     e.do(f"store i64 {start}, ptr {own}")
     e.do(f"store i64 {stop}, ptr {e.element(own, 'i64', buckets)}")
@@ -168,7 +168,7 @@ def _sort_bucket(w, e: Emitter, r: Rows, rows, spares, starts: str, low: int, hi
     go, done = e.label(), e.label()
     e.branch(e.op(f"and i1 {wanted[0]}, {e.op(f'and i1 {wanted[1]}, {wanted[2]}')}"), go, done)
     e.start(go)
-    first = e.op(f"call i64 @llvm.smax.i64(i64 {e.op(f'sub i64 {low}, {start}')}, i64 0)")
+    first = e.most(e.op(f"sub i64 {low}, {start}"), 0)
     size = e.op(f"sub i64 {stop}, {start}")
     bucket, spare = r.at(e, spares, start), r.at(e, rows, start)
     r.sort(w, e, bucket, spare, size, first, e.op(f"sub i64 {high}, {start}"))

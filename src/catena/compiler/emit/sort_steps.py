@@ -225,7 +225,7 @@ def _in_chunks(w, function, first, second, third, n: int) -> None:
         left = iter(own)
         mine = [[None if p is None else next(left) for p in group] for group in groups]
         low = e.op(f"mul i64 %k, {FILL}")
-        high = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {low}, {FILL}')}, i64 {e.size(n)})")
+        high = e.least(e.op(f"add i64 {low}, {FILL}"), e.size(n))
         function(e, *(m if isinstance(x, list) else m[0] for m, x in zip(mine, (first, second, third))), low, high)
 
     in_tasks(w, passed, -(-n // FILL), body, WORK_OF_ELEMENT * n)

@@ -50,7 +50,7 @@ class _Blocks:
         start, stop = _range(e, self.nest, self.ranges, d)
         step = staged.lanes or self._number(staged.rows, 1)
         first, loop = e.begin_loop(start, stop, step)
-        end = self._least(self._add(first, step), stop)
+        end = self.e.least(self._add(first, step), stop)
         if self.asks:
             pauses.write(e)
         if staged.lanes:
@@ -80,10 +80,10 @@ class _Blocks:
         count = self._number(self.nest.extents[tile], 2)
         pitch = self.staged.lanes + self.line
         stage = e.slot(f"[{rows * pitch * self.t.bytes} x i8]", streams.LINE)
-        before = self._most(self._less(first, self.line), 0)
+        before = self.e.most(self._less(first, self.line), 0)
         i, loop = e.begin_loop(0, count, rows)
-        row = self._least(i, self._less(count, self.nest.width))
-        last = self._least(self._add(row, rows), count)
+        row = self.e.least(i, self._less(count, self.nest.width))
+        last = self.e.least(self._add(row, rows), count)
         moved = self._moved(stage, self._add(e.op(f"mul nsw i64 {row}, {pitch}"), before))
         self._inside(moved, ((v, 1), (tile, pitch)), {v: Range(before, end), tile: Range(row, last)})
         k, each = e.begin_loop(row, last)
@@ -98,7 +98,7 @@ class _Blocks:
         e = self.e
         at = e.op(f"ptrtoint ptr {e.element(row, self.t.memory, i)} to i64")
         inside = e.op(f"lshr i64 {e.op(f'and i64 {at}, {streams.LINE - 1}')}, {self.t.bytes.bit_length() - 1}")
-        begin = self._most(self._less(i, inside), 0)
+        begin = self.e.most(self._less(i, inside), 0)
         return e.op(f"select i1 {e.op(f'icmp eq i64 {i}, {end}')}, i64 {end}, i64 {begin}")
 
     # ---- both ----------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class _Blocks:
         begin = e.op(f"ptrtoint ptr {e.element(target, t.memory, start)} to i64")
         left = e.op(f"and i64 {e.op(f'sub i64 0, {begin}')}, {streams.LINE - 1}")
         ahead = e.op(f"lshr i64 {left}, {t.bytes.bit_length() - 1}")
-        first = self._least(self._add(start, ahead), stop)
+        first = self.e.least(self._add(start, ahead), stop)
         whole = e.op(f"and i64 {self._less(stop, first)}, {-self.line}")
         last = self._add(first, whole)
         self._elements(source, target, start, first)
@@ -169,9 +169,3 @@ class _Blocks:
 
     def _less(self, a, b) -> str:
         return self.e.op(f"sub nsw i64 {a}, {b}")
-
-    def _least(self, a, b) -> str:
-        return self.e.op(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
-
-    def _most(self, a, b) -> str:
-        return self.e.op(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})")

@@ -60,3 +60,27 @@ def mask_of_every_second(e, mask: str, start: int, width: int) -> str:
     places = [n // 2 if n % 2 == 0 else width for n in range(start, start + width)]
     order = ", ".join(f"i32 {k}" for k in places)
     return e.op(f"shufflevector {v} {mask}, {v} zeroinitializer, <{width} x i32> <{order}>")
+
+
+def load_every_second(e, t: Type, pointer: str, width: int, mask: str | None) -> str:
+    """`width` elements 2 apart, such as one part of complex numbers: two vectors that overlap by an element,
+    so that nothing behind the last one is read, and one shuffle; a gather would take an access an element.
+    """
+    v, halves = vector(t.memory, width), []
+    for start in (0, width - 1):
+        part = None if mask is None else mask_of_every_second(e, mask, start, width)
+        halves.append(e.load_raw(t, e.element(pointer, t.memory, start), width, 1, part))
+    order = ", ".join(f"i32 {k if k < width else k + 1}" for k in range(0, 2 * width, 2))
+    return e.op(f"shufflevector {v} {halves[0]}, {v} {halves[1]}, <{width} x i32> <{order}>")
+
+
+def store_every_second(e, t: Type, raw: str, pointer: str, width: int) -> None:
+    """The reverse, by two masked stores; what lies between is not written."""
+    v, written = vector(t.memory, width), 0
+    for offset in (0, width - 1):
+        lanes = {2 * j - offset: j for j in range(written, width) if 2 * j - offset < width}
+        written += len(lanes)
+        places = ", ".join(f"i32 {lanes.get(k, 'poison')}" for k in range(width))
+        spread = e.op(f"shufflevector {v} {raw}, {v} poison, <{width} x i32> <{places}>")
+        mask = ", ".join(f"i1 {'true' if k in lanes else 'false'}" for k in range(width))
+        e.store_raw(t, spread, e.element(pointer, t.memory, offset), width, f"<{mask}>")

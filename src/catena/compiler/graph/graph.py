@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,6 +121,11 @@ class Value:
         return self.size * self.dtype.itemsize
 
     @property
+    def regions(self) -> tuple[Region, ...]:
+        """What a loop or branch runs: of `while`, the condition and the body."""
+        return tuple(self.params.regions) if FORMS[self.form].control else ()
+
+    @property
     def results(self) -> list[Value]:
         """The results of a node that has several. A result holds its node, and the region both; held by its node too,
         it would keep all that the graph refers to, a callback's closure among it, until the garbage collector runs.
@@ -151,6 +156,14 @@ class Region:
             if v.form not in ("input", "output"):
                 lines.append(f"  {show(v)}")
         return "\n".join(lines + [f"  return {', '.join(map(repr, self.outputs))}"])
+
+    def walk(self) -> Iterator[Region]:
+        """The region, and those of the loops and branches in it; whoever is given one may change what it holds."""
+        pending = [self]
+        while pending:
+            each = pending.pop()
+            yield each
+            pending += [inner for v in each.values for inner in v.regions]
 
     def live(self) -> list[Value]:
         """Values that outputs or effects reach, and the inputs, in topological order."""

@@ -12,13 +12,11 @@ Along each dimension a part begins where the program says, or is one element at 
 
 from __future__ import annotations
 
-import numpy as np
-
-from catena.compiler.graph.forms import FORMS, NOTHING, Broadcast, Constant, Iota, Map, Pad, Slice
+from catena.compiler.graph.forms import FORMS, Iota, Map, Pad, Slice
 from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.indexing import known_numbers, window
+from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.one_each import place_of
-from catena.compiler.graph.replacement import insert
 
 LARGE = 2  # the part of an array is that is 1 / LARGE of it
 COMBINES = ("set", "add", "sub", "mul", "min", "max")  # kinds of updates that are an elementwise operation
@@ -26,10 +24,7 @@ COMBINES = ("set", "add", "sub", "mul", "min", "max")  # kinds of updates that a
 
 def inset(region: Region) -> Region:
     """The region, in place, and the regions in it: updates at known places are choices where that takes less."""
-    pending = [region]
-    while pending:
-        each = pending.pop()
-        pending += [inner for v in each.values if FORMS[v.form].control for inner in v.params.regions]
+    for each in region.walk():
         if any(v.form in ("scatter", "dynamic_update_slice") for v in each.values):
             found = _found(each)
             insert(each, {v.number: _choice(v, start) for v, start in found})
@@ -110,37 +105,6 @@ def _places(shape: tuple, sizes: tuple, starts: dict[int, Value], drops: bool = 
 # ---- the choice ----------------------------------------------------------------------------------------------
 
 
-class Writer:
-    """Makes the values that another needs before it."""
-
-    def __init__(self, source):
-        self.source, self.made = source, []
-
-    def value(self, form: str, shape: tuple, dtype, args: tuple, params) -> Value:
-        self.made.append(Value(form, shape, np.dtype(dtype), args, params, -1, self.source))
-        return self.made[-1]
-
-    def constant(self, n, dtype) -> Value:
-        return self.value("constant", (), dtype, (), Constant(np.asarray(n, dtype)))
-
-    def map(self, op: str, *args: Value, dtype=None) -> Value:
-        return self.value("map", args[0].shape, dtype or args[0].dtype, args, Map(op))
-
-    def convert(self, x: Value, dtype) -> Value:
-        return x if x.dtype == dtype else self.map("convert", x, dtype=dtype)
-
-    def reshape(self, x: Value, shape: tuple) -> Value:
-        return x if x.shape == shape else self.value("reshape", shape, x.dtype, (x,), NOTHING)
-
-    def spread(self, x: Value, shape: tuple, dims: tuple = ()) -> Value:
-        return x if x.shape == shape else self.value("broadcast", shape, x.dtype, (x,), Broadcast(dims))
-
-    def pad(self, x: Value, number: Value, config: tuple) -> Value:
-        return self.value(
-            "pad", tuple(a + n + b for n, (a, b, _) in zip(x.shape, config)), x.dtype, (x, number), Pad(config)
-        )
-
-
 def _choice(v: Value, start: tuple) -> list[Value]:
     """Makes an update, in place, a choice; returns the values that it needs before it."""
     w, x, new = Writer(v.source), v.args[0], _new(v)
@@ -155,18 +119,18 @@ def _choice(v: Value, start: tuple) -> list[Value]:
         return w.made
     conditions = []
     if any(before or behind for before, behind, _ in config):
-        true = w.spread(w.constant(True, bool), new.shape)
-        conditions.append(w.spread(w.pad(true, w.constant(False, bool), config), v.shape, fixed))
+        true = w.broadcast_in_dim(w.constant(True, bool), new.shape)
+        conditions.append(w.broadcast_in_dim(w.pad(true, w.constant(False, bool), config), v.shape, fixed))
         new = w.pad(new, w.constant(0, v.dtype), config)
     for d, index in computed.items():
         index = _of_dimension(w, v, index, d)
         place = place_of(w, index, v.shape[d], v.params.indices.mode if scattered else "clip")
         counter = w.value("iota", v.shape, place.dtype, (), Iota(d))
-        conditions.append(w.map("eq", counter, w.spread(place, v.shape), dtype=bool))
-    new = w.spread(new, v.shape, fixed)
+        conditions.append(w.map("eq", counter, w.broadcast_in_dim(place, v.shape), dtype=bool))
+    new = w.broadcast_in_dim(new, v.shape, fixed)
     if kind != "set":
         new = w.map(kind, x, new)
-    inside = conditions[0] if conditions else w.spread(w.constant(True, bool), v.shape)
+    inside = conditions[0] if conditions else w.broadcast_in_dim(w.constant(True, bool), v.shape)
     for condition in conditions[1:]:
         inside = w.map("and", inside, condition)
     v.form, v.args, v.params = "map", (inside, new, x), Map("select")

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from catena.compiler.graph.constants import COMPARISONS
-from catena.compiler.graph.forms import COSTLY, FORMS, Constant, Map
+from catena.compiler.graph.forms import COSTLY, Constant, Map
 from catena.compiler.graph.graph import Region, Value
+from catena.compiler.graph.insertion import insert
 from catena.compiler.graph.intervals import Interval, interval
-from catena.compiler.graph.replacement import insert
 
 NARROW = np.dtype(np.int32)
 LIMITS = Interval(np.iinfo(NARROW).min, np.iinfo(NARROW).max)
@@ -24,10 +24,9 @@ VIEWS = frozenset("broadcast reshape transpose slice reverse".split())
 
 def narrow(region: Region) -> Region:
     """The region, in place, and the regions in it: places of gathers have 32 bits where these suffice."""
-    pending = [] if region.sites else [region]  # what is tested is looked at as it is
-    while pending:
-        each = pending.pop()
-        pending += [inner for v in each.values if FORMS[v.form].control for inner in v.params.regions]
+    if region.sites:
+        return region  # what is tested is looked at as it is
+    for each in region.walk():
         wide = [v for v in each.values if v.form == "gather" and _is_wide(v.args[1])]
         if wide:
             _Narrowing(each).apply(wide)

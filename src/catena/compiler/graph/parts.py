@@ -4,6 +4,7 @@ of what is spread, which are spread less far; and pads that add nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from catena.compiler.graph import constants
@@ -30,13 +31,20 @@ def sliced(b, x, shape: tuple, start: tuple, limit: tuple, strides: tuple) -> An
         return b.broadcast_in_dim(x.args[0], shape, x.params.dims)
     if x.form != "concatenate" or b.checks.kinds:
         return None
-    d, at = x.params.dimension, 0
-    for part in x.args:
+    d = x.params.dimension
+    for part, at in joined(x):
         first, last = start[d] - at, limit[d] - at
         if 0 <= first < last <= part.shape[d]:
             return b.slice(part, _at(start, d, first), _at(limit, d, last), strides)
-        at += part.shape[d]
     return None
+
+
+def joined(x) -> Iterator[tuple[Any, int]]:
+    """The parts of a concatenation, and where each begins in it."""
+    at = 0
+    for part in x.args:
+        yield part, at
+        at += part.shape[x.params.dimension]
 
 
 def _at(places: tuple, d: int, place: int) -> tuple:

@@ -5,7 +5,6 @@ multiplied where loops compute it, and operands are read as they lie.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype, wide: np.dt
     single = all(lhs.shape[d] == 1 for d in lc) and not (lc and b.loop == "scan")  # its sum of products is one product
     if single and KIND[out_dtype] in "fiu":
         lhs, rhs = (b.convert(x, out_dtype) for x in (lhs, rhs))
-        return _outer(b, *_without(b, lhs, lc, lb), *_without(b, rhs, rc, rb), shape)
+        return b.map("mul", *spread(b, lhs, rhs, numbers.numbers, shape))
     if b.loop and len(shape) == len(lb) and KIND[out_dtype] in "fiu" and lhs.size:
         left, right = b.convert(lhs, out_dtype), b.convert(rhs, out_dtype)
         return _inner(b, left, right, (*lb, *lc), (*rb, *rc), len(lb))
@@ -97,19 +96,19 @@ def _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype) -> bool:
     return enough and rows * columns * terms >= FLOOR
 
 
-def _without(b, x, dims: tuple, batch: tuple) -> tuple[Any, tuple]:
-    """`x` without dimensions of one element, and where the dimensions of the batch are then."""
-    shape = [n for d, n in enumerate(x.shape) if d not in dims]
-    return b.reshape(x, shape), tuple(d - sum(e < d for e in dims) for d in batch)
-
-
-def _outer(b, lhs, lb: tuple, rhs, rb: tuple, shape: list):
-    """A product without a sum, which is part of whatever reads it."""
-    own = {d: len(lb) + i for i, d in enumerate(d for d in range(lhs.ndim) if d not in lb)}
-    other = {d: lhs.ndim + i for i, d in enumerate(d for d in range(rhs.ndim) if d not in rb)}
-    left = [lb.index(d) if d in lb else own[d] for d in range(lhs.ndim)]
-    right = [rb.index(d) if d in rb else other[d] for d in range(rhs.ndim)]
-    return b.map("mul", b.broadcast_in_dim(lhs, shape, left), b.broadcast_in_dim(rhs, shape, right))
+def spread(b, lhs, rhs, numbers: tuple, shape: list | tuple) -> list:
+    """Operands of a product that adds nothing up, over all of its `shape`: multiplied they are it. `b` is whoever makes
+    values, a `Builder` or an `insertion.Writer`.
+    """
+    lc, rc, lb, rb = numbers
+    sides, free = [], len(lb)
+    for x, contracted, batch in ((lhs, lc, lb), (rhs, rc, rb)):
+        kept = [d for d in range(x.ndim) if d not in contracted]
+        own = [d for d in kept if d not in batch]
+        dims = tuple(batch.index(d) if d in batch else free + own.index(d) for d in kept)
+        sides.append(b.broadcast_in_dim(b.reshape(x, tuple(x.shape[d] for d in kept)), tuple(shape), dims))
+        free += len(own)
+    return sides
 
 
 def _inner(b, lhs, rhs, left: tuple, right: tuple, batch: int):

@@ -24,6 +24,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import NOTHING, Constant, Input, Map, Output
 from catena.compiler.graph.graph import Region, Value
+from catena.compiler.graph.insertion import insert, number
 from catena.compiler.graph.intervals import MOST_ELEMENTS, Interval, bounds_of, interval, limits, of_operation, span
 from catena.compiler.graph.symbols import whole
 
@@ -34,33 +35,14 @@ MOST_UPDATES = 32  # that are looked at for a read
 
 def replace(region: Region) -> Region:
     """The region, in place: in its loops, and those in them, reads of what was written before are replaced."""
-    pending = [region]
-    while pending:
-        each = pending.pop()
+    for each in region.walk():
         loops = [v for v in each.control() if v.form in ("scan", "while")]
         made: dict[int, list[Value]] = {}
         for node in loops:
             made[node.number] = _Loop(node).replace()
         if any(made.values()):
             insert(each, made)
-        pending += [inner for v in each.control() for inner in v.params.regions]
     return region
-
-
-def insert(region: Region, made: dict[int, list[Value]]) -> None:
-    """Puts values before the loops that ask for them, and new results behind these; all values are numbered anew."""
-    values: list[Value] = []
-    for v in region.values:
-        values += [x for x in made.get(v.number, ()) if x.form != "output"]
-        values.append(v)
-        values += [x for x in made.get(v.number, ()) if x.form == "output"]
-    number(region, values)
-
-
-def number(region: Region, values: list[Value]) -> None:
-    region.values = values
-    for n, v in enumerate(values):
-        v.number = n
 
 
 class Part(NamedTuple):

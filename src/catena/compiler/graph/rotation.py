@@ -11,20 +11,17 @@ import numpy as np
 
 from catena.compiler.graph.forms import FORMS, Input, Output, While
 from catena.compiler.graph.graph import Region, Value
-from catena.compiler.graph.replacement import insert, number
+from catena.compiler.graph.insertion import insert, number
 
 BOOL = np.dtype(bool)
 
 
 def rotate(region: Region) -> Region:
     """The region, in place: its loops whose condition folds arrays, and such loops in others, ask at the end."""
-    pending = [region]
-    while pending:
-        each = pending.pop()
+    for each in region.walk():
         made = {v.number: _rotated(v) for v in each.control() if v.form == "while" and _folds(v.params.cond)}
         if made:
             insert(each, made)
-        pending += [inner for v in each.control() for inner in v.params.regions]
     return region
 
 

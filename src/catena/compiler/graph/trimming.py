@@ -6,9 +6,10 @@ arrays are not computed. (A slice that lies in one part is a slice of that from 
 
 from __future__ import annotations
 
-from catena.compiler.graph.forms import FORMS, Concatenate, Slice
+from catena.compiler.graph.forms import Concatenate, Slice
 from catena.compiler.graph.graph import Region, Value
-from catena.compiler.graph.replacement import insert
+from catena.compiler.graph.insertion import insert
+from catena.compiler.graph.parts import joined
 
 FEW = 2  # one element of so many is read at most
 MOST = 16  # operations that are looked through
@@ -16,10 +17,9 @@ MOST = 16  # operations that are looked through
 
 def trim(region: Region) -> Region:
     """The region, in place, and the regions in it."""
-    pending = [] if region.sites else [region]  # what is tested is computed, whoever reads it
-    while pending:
-        each = pending.pop()
-        pending += [inner for v in each.values if FORMS[v.form].control for inner in v.params.regions]
+    if region.sites:
+        return region  # what is tested is computed, whoever reads it
+    for each in region.walk():
         if any(v.form == "concatenate" for v in each.values) and (made := _trimmed(each)):
             insert(each, made)
     return region
@@ -95,14 +95,13 @@ def _sliced(x: Value, user: Value) -> Value:
 
 def _join(user: Value, v: Value) -> list[Value]:
     """Makes a slice of what `v` joins what joins the slices that are returned, or a slice of the one part it reads."""
-    d, at, slices = v.params.dimension, 0, []
+    d, slices = v.params.dimension, []
     begin = user.params.start[d] if user.form == "slice" else 0
-    for part in v.args:
+    for part, at in joined(v):
         first = max(begin - at, 0)
         count = min(begin + user.shape[d] - at, part.shape[d]) - first
         if count > 0:
             slices.append(_slice(part, user, d, first, count))
-        at += part.shape[d]
     if len(slices) == 1:
         user.args, user.params = slices[0].args, slices[0].params
         return []

@@ -11,10 +11,9 @@ import math
 
 import numpy as np
 
-from catena.compiler.graph.forms import FORMS, Iota, Reduce, Scatter
+from catena.compiler.graph.forms import Iota, Reduce, Scatter
 from catena.compiler.graph.graph import Region, Value
-from catena.compiler.graph.insets import Writer
-from catena.compiler.graph.replacement import insert
+from catena.compiler.graph.insertion import Writer, insert
 from catena.core.dtypes import KIND
 
 FEW = 64  # rows that are compared with each other
@@ -24,10 +23,9 @@ PART = 4  # they are at most 1 / PART of it
 
 def spare(region: Region) -> Region:
     """The region, in place, and the regions in it."""
-    pending = [] if region.sites else [region]  # what is tested is looked at as it is
-    while pending:
-        each = pending.pop()
-        pending += [inner for v in each.values if FORMS[v.form].control for inner in v.params.regions]
+    if region.sites:
+        return region  # what is tested is looked at as it is
+    for each in region.walk():
         if any(v.form in UPDATES for v in each.values):
             _add_rows(each)
             _begin_apart(each)
@@ -84,10 +82,10 @@ def _write_over(v: Value, rows: Value, other: Value, unsigned: bool) -> list[Val
     (d,) = at.start_index_map
     count = math.prod(indices.shape[:-1])
     zero = w.constant(0, v.dtype)
-    base = other if unsigned or KIND[v.dtype] != "f" else w.map("add", other, w.spread(zero, v.shape))
+    base = other if unsigned or KIND[v.dtype] != "f" else w.map("add", other, w.broadcast_in_dim(zero, v.shape))
     first = w.reshape(_first_of_each(w, _inside(w, w.reshape(indices, (count,)), v.shape[d], at.mode)), indices.shape)
     among = at._replace(mode="promise")
-    beside = w.spread(zero, (*v.shape[:d], count, *v.shape[d + 1 :]))
+    beside = w.broadcast_in_dim(zero, (*v.shape[:d], count, *v.shape[d + 1 :]))
     summed = w.value("scatter", beside.shape, v.dtype, (beside, first, new), Scatter("add", among))
     own = w.value("gather", new.shape, v.dtype, (summed, first), among)
     there = w.value("gather", new.shape, v.dtype, (base, indices), at._replace(mode="clip"))
@@ -100,22 +98,18 @@ def _inside(w: Writer, index: Value, extent: int, mode: str) -> Value:
     if mode != "clip":
         return index
     most = min(extent - 1, np.iinfo(index.dtype).max)
-    low, high = (w.spread(w.constant(n, index.dtype), index.shape) for n in (0, most))
+    low, high = (w.broadcast_in_dim(w.constant(n, index.dtype), index.shape) for n in (0, most))
     return w.map("min", w.map("max", index, low), high)
 
 
 def _first_of_each(w: Writer, index: Value) -> Value:
     """For each of some integers, the place of the first that is the same."""
     square = (index.size, index.size)
-    same = w.map("eq", w.spread(index, square, (0,)), w.spread(index, square, (1,)), dtype=bool)
-    places = _counter(w, square)
-    none = w.spread(w.constant(index.size, np.int32), square)
+    same = w.map("eq", w.broadcast_in_dim(index, square, (0,)), w.broadcast_in_dim(index, square, (1,)), dtype=bool)
+    places = w.value("iota", square, np.int32, (), Iota(1))
+    none = w.broadcast_in_dim(w.constant(index.size, np.int32), square)
     return w.value("reduce", index.shape, np.int32, (w.map("select", same, places, none, dtype=np.int32),),
                    Reduce("min", (1,)))  # fmt: skip
-
-
-def _counter(w: Writer, shape: tuple) -> Value:
-    return w.value("iota", shape, np.int32, (), Iota(1))
 
 
 def _begin_apart(region: Region) -> None:

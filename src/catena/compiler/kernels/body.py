@@ -22,6 +22,7 @@ from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import FORMS, Indices
 from catena.compiler.graph.graph import Value
 from catena.compiler.graph.intervals import Interval, interval_of, span
+from catena.compiler.graph.parts import joined
 from catena.compiler.graph.reshapes import groups
 from catena.compiler.graph.symbols import Symbol, as_float, whole
 from catena.compiler.graph.types import NAMES
@@ -367,11 +368,10 @@ def _slice(body: Body, v: Value, index, mask):
 
 def _concatenate(body: Body, v: Value, index, mask):
     """The part that the index lies in: each is read under a mask."""
-    d, at, found = v.params.dimension, 0, []
-    for x in v.args:
+    d, found = v.params.dimension, []
+    for x, at in joined(v):
         ix = affine.shift(index[d], -at)
         low, high = body.bounds(ix)
-        at += x.shape[d]
         if high is None or (high >= 0 and low < x.shape[d]):
             found.append((x, (*index[:d], ix, *index[d + 1 :]), body.inside(ix, x.shape[d])))
     if not found:  # beside all of it, as the border of a pad may be: masks leave out what is read there

@@ -14,10 +14,9 @@ same order: a program has the bits that it would have without blocks.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from catena.compiler.graph.forms import FORMS, OPS
+from catena.compiler.graph.forms import OPS
 from catena.compiler.graph.graph import Region, Value
 from catena.compiler.machine import Machine
 from catena.compiler.plan import contraction, products, turning
@@ -35,24 +34,12 @@ def block(region: Region, machine: Machine) -> Region:
     """The region, in place, and the regions in it, with loops over blocks of what is too large to be stored. Products
     are turned as who reads them wants before: from within a loop that is not seen.
     """
-    if any(_is_large(v) for each in regions(region) for v in each.values):
+    if any(_is_large(v) for each in region.walk() for v in each.values):
         turning.turn(region)
-    pending = [region]
-    while pending:
-        each = pending.pop()
+    for each in region.walk():
         while not _has_order(each) and (found := _find(each, machine)) is not None:
             put(each, found)
-        pending += [inner for v in each.values if FORMS[v.form].control for inner in v.params.regions]
     return region
-
-
-def regions(region: Region) -> Iterator[Region]:
-    """A region, and those of loops and branches in it."""
-    pending = [region]
-    while pending:
-        each = pending.pop()
-        yield each
-        pending += [inner for v in each.values if FORMS[v.form].control for inner in v.params.regions]
 
 
 def _has_order(region: Region) -> bool:

@@ -11,9 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from catena.compiler.graph import forms
-from catena.compiler.graph.forms import FORMS
 from catena.compiler.graph.graph import Region, Value
-from catena.compiler.plan.fuse import control_regions
 from catena.compiler.plan.memory import SLOT_BYTES
 from catena.compiler.plan.planner import Frame, Outside, Planner
 from catena.compiler.plan.program import SLICE, SLOT, Block, Branch, Buffer, Scan, While
@@ -150,7 +148,7 @@ def _frees_stacks(region: Region) -> bool:
 
 
 def _makes_stacks(region: Region) -> bool:
-    return any(v.form == "stack_new" or any(map(_makes_stacks, control_regions(v))) for v in _nodes(region))
+    return any(v.form == "stack_new" for each in region.walk() for v in each.values)
 
 
 def _stacks_escape(region: Region) -> bool:
@@ -159,15 +157,8 @@ def _stacks_escape(region: Region) -> bool:
 
 
 def _stores_addresses(region: Region) -> bool:
-    return any(
-        v.form == "stack_write" and v.args[2].dtype == np.uint64 or any(map(_stores_addresses, control_regions(v)))
-        for v in _nodes(region)
-    )
-
-
-def _nodes(region: Region):
-    """The nodes of a region that do more than compute one value."""
-    return (v for v in region.values if FORMS[v.form].several)
+    writes = (v for each in region.walk() for v in each.values if v.form == "stack_write")
+    return any(v.args[2].dtype == np.uint64 for v in writes)
 
 
 RULES = {"while": while_loop, "scan": scan, "branch": branch}

@@ -123,13 +123,8 @@ def fuse(region: Region) -> Fused:
     fused = Fused(region, fuser.run(), fuser.stored, fuser.roots)
     for step in fused.steps:
         if step.node is not None:
-            step.bodies = [fuse(inner) for inner in control_regions(step.node)]
+            step.bodies = [fuse(inner) for inner in step.node.regions]
     return fused
-
-
-def control_regions(node: Value) -> list[Region]:
-    """The regions that a loop or branch runs: of `while`, the condition and the body."""
-    return list(node.params.regions) if FORMS[node.form].control else []
 
 
 class _Fuser:

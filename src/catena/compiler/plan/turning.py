@@ -8,13 +8,12 @@ read a matrix of narrow floats as it is: each element is read once.
 
 from __future__ import annotations
 
-from catena.compiler.graph.forms import NOTHING, Broadcast, Dot, Map, Transpose
+from catena.compiler.graph.forms import Dot, Map, Transpose
 from catena.compiler.graph.graph import Region, Value
-from catena.compiler.graph.products import fills_lanes_turned
-from catena.compiler.graph.replacement import insert
+from catena.compiler.graph.insertion import Writer, insert
+from catena.compiler.graph.products import fills_lanes_turned, spread
 from catena.compiler.graph.transposes import adds_along_lines, in_memory, product_under, turnable
 from catena.compiler.plan import products
-from catena.compiler.plan.fuse import control_regions
 from catena.core.dtypes import KIND
 
 FEW = 128  # columns, beside which a left operand that is read across is not copied
@@ -24,10 +23,7 @@ LARGE = 1 << 20  # bytes of a member
 
 def turn(region: Region) -> Region:
     """The region, its products turned, in place, where every reader wants them so; likewise the regions in it."""
-    pending = [region]
-    while pending:
-        each = pending.pop()
-        pending += [inner for v in each.values for inner in control_regions(v)]
+    for each in region.walk():
         if any(map(_has_one_term, each.values)):
             insert(each, {v.number: _multiplied(v) for v in each.live() if _has_one_term(v)})
         if any(map(_reads_once, each.values)):
@@ -53,19 +49,11 @@ def _has_one_term(v: Value) -> bool:
 
 def _multiplied(v: Value) -> list[Value]:
     """Makes a product without a sum, in place, an elementwise one; returns the values that it needs before it."""
-    lc, rc, lb, rb = v.params.numbers
-    sides, made, free = [], [], len(lb)
-    for x, contracted, batch in zip(v.args, (lc, rc), (lb, rb)):
-        kept = [d for d in range(x.ndim) if d not in contracted]
-        own = [d for d in kept if d not in batch]
-        dims = tuple(batch.index(d) if d in batch else free + own.index(d) for d in kept)
-        free += len(own)
-        shape = tuple(x.shape[d] for d in kept)
-        made.append(Value("reshape", shape, x.dtype, (x,), NOTHING, -1, v.source))
-        made.append(Value("broadcast", v.shape, x.dtype, (made[-1],), Broadcast(dims), -1, v.source))
-        sides.append(made[-1])
-    v.form, v.args, v.params = "map", tuple(sides), Map("mul")
-    return made
+    w = Writer(v.source)
+    lhs, rhs = v.args
+    v.args = tuple(spread(w, lhs, rhs, v.params.numbers, v.shape))
+    v.form, v.params = "map", Map("mul")
+    return w.made
 
 
 def _reads_once(v: Value) -> bool:

@@ -10,7 +10,7 @@ from catena.compiler.graph.graph import Region
 from catena.compiler.kernels import loops
 from catena.compiler.native import report
 from catena.compiler.native.listing import Listed, Listing
-from catena.compiler.plan.fuse import Fused, control_regions
+from catena.compiler.plan.fuse import Fused
 from catena.compiler.plan.program import Program, show_step
 from catena.tools.page import jaxprs
 from catena.tools.page.jaxprs import MOST_LINES, Line, bounded, line
@@ -47,7 +47,7 @@ def regions(region: Region, linked: Linked, depth: int = 0) -> Iterator[Line]:
     for v in region.live():
         if v.form not in ("input", "output"):
             yield line(f"{margin}  {graph.show(v)}", *linked.value(region, v))
-            for inner in control_regions(v):
+            for inner in v.regions:
                 yield from regions(inner, linked, depth + 2)
     yield line(f"{margin}  return {', '.join(map(repr, region.outputs))}")
 
