@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import catena
-from catena.compiler.graph.graph import Builder
+from catena.compiler.graph.builder import Builder
 from catena.compiler.native.host import this_machine
 from catena.compiler.plan.passes import plan
 from compiled import check

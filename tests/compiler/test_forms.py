@@ -5,7 +5,7 @@ without a row.
 import pytest
 
 from catena.compiler.emit import ops
-from catena.compiler.graph import forms, graph
+from catena.compiler.graph import builder, forms
 from catena.compiler.graph.forms import FORMS, OPS, PARTS
 from catena.compiler.kernels import body, complex_math
 from catena.compiler.plan.passes import RULES
@@ -44,7 +44,7 @@ def test_every_elementwise_operation_has_a_row():
 
 
 def test_a_node_says_what_it_is():
-    b = graph.Builder()
+    b = builder.Builder()
     x = b.input((3, 4), "float32")
     assert b.transpose(x, (1, 0)).params == forms.Transpose((1, 0))
     assert b.map("integer_pow", x, y=3).params == forms.Map("integer_pow", 3)

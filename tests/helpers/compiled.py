@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from catena.compiler.graph.graph import Builder
+from catena.compiler.graph.builder import Builder
 from catena.compiler.graph.symbols import is_recording
 from catena.compiler.native import compile as compiler
 from catena.compiler.native.compile import compile_region

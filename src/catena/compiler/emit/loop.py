@@ -10,7 +10,7 @@ from __future__ import annotations
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.module import Module
 from catena.compiler.emit.program import ProgramWriter
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 from catena.compiler.plan.program import Program
 
 

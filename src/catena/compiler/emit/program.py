@@ -36,7 +36,7 @@ from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.marks import Marks
 from catena.compiler.emit.module import NUMBERS, TABLE, Module, Texts, digest
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 from catena.compiler.machine import Machine
 from catena.compiler.plan import program as steps
 from catena.compiler.plan.amx import AmxPacking, AmxProduct

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from catena.compiler.graph.graph import Region
+    from catena.compiler.graph.region import Region
 
 Numbers = tuple[int, ...]
 

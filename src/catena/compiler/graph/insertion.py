@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from catena.compiler.graph.forms import NOTHING, Broadcast, Constant, Map, Pad
-from catena.compiler.graph.graph import Region, Value
+from catena.compiler.graph.region import Region, Value
 
 
 def insert(region: Region, made: dict[int, list[Value]]) -> None:

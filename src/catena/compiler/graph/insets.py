@@ -13,10 +13,10 @@ Along each dimension a part begins where the program says, or is one element at 
 from __future__ import annotations
 
 from catena.compiler.graph.forms import FORMS, Iota, Map, Pad, Slice
-from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.indexing import known_numbers, window
 from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.one_each import place_of
+from catena.compiler.graph.region import Region, Value
 
 LARGE = 2  # the part of an array is that is 1 / LARGE of it
 COMBINES = ("set", "add", "sub", "mul", "min", "max")  # kinds of updates that are an elementwise operation

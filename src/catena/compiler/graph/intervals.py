@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from catena.compiler.graph.forms import FORMS
-from catena.compiler.graph.graph import Region, Value
+from catena.compiler.graph.region import Region, Value
 from catena.compiler.graph.symbols import whole
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from catena.compiler.graph.constants import COMPARISONS
 from catena.compiler.graph.forms import COSTLY, Constant, Map
-from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.insertion import insert
 from catena.compiler.graph.intervals import Interval, interval
+from catena.compiler.graph.region import Region, Value
 
 NARROW = np.dtype(np.int32)
 LIMITS = Interval(np.iinfo(NARROW).min, np.iinfo(NARROW).max)

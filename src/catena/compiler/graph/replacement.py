@@ -23,9 +23,9 @@ import numpy as np
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import NOTHING, Constant, Input, Map, Output
-from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.insertion import insert, number
 from catena.compiler.graph.intervals import MOST_ELEMENTS, Interval, bounds_of, interval, limits, of_operation, span
+from catena.compiler.graph.region import Region, Value
 from catena.compiler.graph.symbols import whole
 
 MOST_BYTES = 64  # of a part that is handed on: more are read again

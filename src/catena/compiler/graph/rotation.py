@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from catena.compiler.graph.forms import FORMS, Input, Output, While
-from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.insertion import insert, number
+from catena.compiler.graph.region import Region, Value
 
 BOOL = np.dtype(bool)
 

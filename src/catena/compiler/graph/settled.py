@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from catena.compiler.graph.forms import COSTLY_FROM, OPS, Constant
-from catena.compiler.graph.graph import Region, Value
+from catena.compiler.graph.region import Region, Value
 
 WHOLE = frozenset(
     "reduce argreduce cumulative scatter runs dot convolve sort_keys argsort select ranked fourier lapack "

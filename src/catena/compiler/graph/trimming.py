@@ -7,9 +7,9 @@ arrays are not computed. (A slice that lies in one part is a slice of that from 
 from __future__ import annotations
 
 from catena.compiler.graph.forms import Concatenate, Slice
-from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.insertion import insert
 from catena.compiler.graph.parts import joined
+from catena.compiler.graph.region import Region, Value
 
 FEW = 2  # one element of so many is read at most
 MOST = 16  # operations that are looked through

@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from catena.compiler.graph.forms import Iota, Reduce, Scatter
-from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.insertion import Writer, insert
+from catena.compiler.graph.region import Region, Value
 from catena.core.dtypes import KIND
 
 FEW = 64  # rows that are compared with each other

@@ -20,9 +20,9 @@ import numpy as np
 from catena.compiler.graph import affine, constants
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import FORMS, Indices
-from catena.compiler.graph.graph import Value
 from catena.compiler.graph.intervals import Interval, interval_of, span
 from catena.compiler.graph.parts import joined
+from catena.compiler.graph.region import Value
 from catena.compiler.graph.reshapes import groups
 from catena.compiler.graph.symbols import Symbol, as_float, whole
 from catena.compiler.graph.types import NAMES

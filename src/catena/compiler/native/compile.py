@@ -13,8 +13,9 @@ from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.loop import write_loop
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.graph import settled, symbols
+from catena.compiler.graph.builder import Builder, physical
 from catena.compiler.graph.checks import Checks
-from catena.compiler.graph.graph import Builder, Region, physical
+from catena.compiler.graph.region import Region
 from catena.compiler.graph.simplify import simplify
 from catena.compiler.kernels import loops
 from catena.compiler.machine import Machine

@@ -11,7 +11,7 @@ import numpy as np
 
 from catena.compiler.emit import clock
 from catena.compiler.emit.clock import Clock
-from catena.compiler.graph.graph import Builder
+from catena.compiler.graph.builder import Builder
 from catena.compiler.native import report
 from catena.compiler.native.compile import compile_region, lower, settle
 from catena.compiler.plan.program import Buffer, Step

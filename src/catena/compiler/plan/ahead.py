@@ -9,7 +9,7 @@ for what they read, which processors guess too late: lines of the one array that
 from __future__ import annotations
 
 from catena.compiler.graph import affine
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.machine import Memory

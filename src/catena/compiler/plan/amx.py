@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from catena.compiler.graph.forms import Constant, Pad, Transpose
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import NAMES, TYPES, Type
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Machine

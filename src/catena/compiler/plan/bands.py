@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.machine import Memory

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from catena.compiler.graph.forms import COSTLY, NOTHING, Broadcast, Constant, Input, Map, Output, Scan
-from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.insertion import number
+from catena.compiler.graph.region import Region, Value
 from catena.compiler.graph.symbols import array_of
 from catena.compiler.plan.block_places import SUMMED, needs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 
 SUMMED = -1  # the place of an axis that a value is a sum over
 

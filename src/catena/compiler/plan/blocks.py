@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass, field
 
 from catena.compiler.graph.forms import OPS
-from catena.compiler.graph.graph import Region, Value
+from catena.compiler.graph.region import Region, Value
 from catena.compiler.machine import Machine
 from catena.compiler.plan import contraction, products, turning
 from catena.compiler.plan.block_loops import Loop, put

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from catena.compiler.graph import forms
-from catena.compiler.graph.graph import Region, Value
+from catena.compiler.graph.region import Region, Value
 from catena.compiler.plan.memory import SLOT_BYTES
 from catena.compiler.plan.planner import Frame, Outside, Planner
 from catena.compiler.plan.program import SLICE, SLOT, Block, Branch, Buffer, Scan, While

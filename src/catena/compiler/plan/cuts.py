@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from catena.compiler.graph.forms import COSTLY, FORMS
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 
 SHORTEST, LONGEST = 60, 120  # operations between two cuts, if there is a good place
 FEW = 6  # values alive at a good place

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import COSTLY
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 from catena.compiler.kernels import merging, splitting
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.kernels.loops import Nest

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 from catena.compiler.kernels import short_rows
 from catena.compiler.plan import bands, products, stitch
 from catena.compiler.plan.fuse import Fused, Step

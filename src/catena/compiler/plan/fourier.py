@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass, replace
 
 from catena.compiler.graph.fourier import REAL, cost, radices, smooth_lengths
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import TYPES
 from catena.compiler.machine import Machine
 from catena.compiler.plan.planner import Frame, Planner

@@ -23,7 +23,7 @@ import numpy as np
 
 from catena.compiler.graph.constants import scalar
 from catena.compiler.graph.forms import COSTLY, FORMS, PARTS
-from catena.compiler.graph.graph import Region, Value
+from catena.compiler.graph.region import Region, Value
 from catena.compiler.kernels import short_rows
 from catena.compiler.plan import cuts
 from catena.core.dtypes import KIND

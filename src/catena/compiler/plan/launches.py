@@ -6,7 +6,7 @@ import math
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.forms import COSTLY
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import conditions, loops, short_rows
 from catena.compiler.kernels.loops import Nest, Store

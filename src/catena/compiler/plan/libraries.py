@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from catena.compiler.graph import forms
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import NAMES
 from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.program import Host, Lapack, NewStack, ReadStack, SmallMatrices, StackLength, WriteStack

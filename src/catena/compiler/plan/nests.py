@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from catena.compiler.graph import affine
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import NAMES
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.body import INDEX, Body, clamped_start, places

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.forms import NOTHING
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import DTYPES
 from catena.compiler.kernels.body import Stmt
 from catena.compiler.kernels.loops import COMBINE, Fold, Nest, accumulator_type

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from catena.compiler.graph import insets, intervals, narrowing, replacement, rotation, trimming, updates
-from catena.compiler.graph.graph import Region
+from catena.compiler.graph.region import Region
 from catena.compiler.machine import Machine
 from catena.compiler.plan import (
     amx,

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from catena.compiler.graph import symbols
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 from catena.compiler.kernels import loops
 from catena.compiler.machine import Machine
 from catena.compiler.plan import elements

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from catena.compiler.graph.forms import NOTHING, Convolve, Dot, Slice, Transpose
-from catena.compiler.graph.graph import Value
 from catena.compiler.graph.products import FLOOR, SUMS, has_terms_side_by_side
+from catena.compiler.graph.region import Value
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.transposes import in_memory
 from catena.compiler.graph.types import NAMES, TYPES

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catena.compiler.graph.graph import Value
+from catena.compiler.graph.region import Value
 from catena.compiler.machine import Machine, Sorting
 from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.program import Buffer, Order, Ranks, Select, Sort

@@ -9,9 +9,9 @@ read a matrix of narrow floats as it is: each element is read once.
 from __future__ import annotations
 
 from catena.compiler.graph.forms import Dot, Map, Transpose
-from catena.compiler.graph.graph import Region, Value
 from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.products import fills_lanes_turned, spread
+from catena.compiler.graph.region import Region, Value
 from catena.compiler.graph.transposes import adds_along_lines, in_memory, product_under, turnable
 from catena.compiler.plan import products
 from catena.core.dtypes import KIND

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from catena.compiler.graph import graph
-from catena.compiler.graph.graph import Region
+from catena.compiler.graph.region import Region, show
 from catena.compiler.kernels import loops
 from catena.compiler.native import report
 from catena.compiler.native.listing import Listed, Listing
@@ -46,7 +45,7 @@ def regions(region: Region, linked: Linked, depth: int = 0) -> Iterator[Line]:
     yield line(f"{margin}region({', '.join(map(repr, region.inputs))})")
     for v in region.live():
         if v.form not in ("input", "output"):
-            yield line(f"{margin}  {graph.show(v)}", *linked.value(region, v))
+            yield line(f"{margin}  {show(v)}", *linked.value(region, v))
             for inner in v.regions:
                 yield from regions(inner, linked, depth + 2)
     yield line(f"{margin}  return {', '.join(map(repr, region.outputs))}")
