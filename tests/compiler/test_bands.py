@@ -74,3 +74,23 @@ def test_sums_beside_what_is_stored():
     assert any("reduce i0<32" in nest and "fold sum" in nest and "exp" in nest for nest in text.split("\n\n"))
     e = np.exp(x.astype("float64") - x.max(0))
     np.testing.assert_allclose(jax.jit(f)(x), e / e.sum(0), rtol=3e-6)
+
+
+@pytest.mark.parametrize("cut", [1, 5_000, 75_000, 16_384 * 3, 149_999])
+def test_bands_end_where_what_is_read_changes(cut):
+    """Of a concatenation, a band lies in one part, but for those that a seam goes through: the others ask nothing."""
+    f = lambda x, y: jnp.sum(jnp.abs(jnp.concatenate([x, y])))  # noqa: E731
+    x = data(150_000)
+    got = jax.jit(f)(x[:cut], x[cut:])
+    np.testing.assert_allclose(got, np.sum(np.abs(x.astype(np.float64))), rtol=1e-6)
+    assert got == jax.jit(lambda x: jnp.sum(jnp.abs(x)))(x)  # the order is that of the whole
+    nests = jax.jit(f).lower(x[:cut], x[cut:]).compile().as_text("nests").split("\n\n")
+    assert not any("for i1<" in nest and "select" in nest for nest in nests)
+
+
+def test_bands_of_columns_end_there_too():
+    f = lambda x, y: (jnp.sum(jnp.concatenate([x, y]), 0), jnp.argmin(jnp.concatenate([x, y]), 0))  # noqa: E731
+    x = data((1003, 600))
+    total, least = jax.jit(f)(x[:333], x[333:])
+    np.testing.assert_allclose(total, np.sum(x.astype(np.float64), 0), rtol=1e-5, atol=1e-4)
+    np.testing.assert_array_equal(least, np.argmin(x, 0))

@@ -380,6 +380,14 @@ def test_einsum_path():
     assert path == [(0, 1), (0, 1)] and "Complete contraction" in str(text)
 
 
+def test_einsum_adds_up_what_only_broadcasts_before_it_multiplies():
+    """A label of size 1 in one operand is the other's alone: no outer product is made to be summed."""
+    for labels, x, y in [("i,ij->j", X, M[:1]), ("ij,i->j", M[:1], X), ("bi,bij->j", M[:2], C[:, :1])]:
+        numpy.testing.assert_allclose(jnp.einsum(labels, x, y), numpy.einsum(labels, x, y), rtol=1e-6)
+    made = catena.make_jaxpr(lambda x, y: jnp.einsum("i,ij->j", x, y))(X, M[:1])
+    assert max(v.aval.size for equation in made.eqns for v in equation.outvars) == M.shape[1]
+
+
 @pytest.mark.parametrize(
     "call, error, words",
     [

@@ -215,6 +215,8 @@ def _diagonal(names: str, x, label: str) -> tuple:
 def _pair(a: tuple, b: tuple, keep: set, product: _Product) -> tuple:
     """The product of two terms, summed over the labels that both have and nobody needs."""
     (a_names, x), (b_names, y) = _without_ones(a, b), _without_ones(b, a)
+    a_names, x = _summed(a_names, x, keep.union(b_names), product.dtype)  # a label that only broadcast in the other
+    b_names, y = _summed(b_names, y, keep.union(a_names), product.dtype)
     common = [label for label in a_names if label in b_names]
     batch = [label for label in common if label in keep]
     contracted = [label for label in common if label not in keep]

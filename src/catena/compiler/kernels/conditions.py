@@ -76,6 +76,34 @@ def follow(nest, conditions: Mapping[int, bool]) -> dict[int, bool]:
     return known
 
 
+def without(nest, conditions: Mapping[int, bool]):
+    """The nest, in place, where these conditions are known: what is chosen by them is read instead."""
+    known = follow(nest, conditions)
+    chosen: dict[int, int] = {}
+    now = lambda i: chosen.get(i, i)
+    offset = lambda a: (*a[:2], tuple((now(t), c) for t, c in a[2]))
+    stmts = []
+    for i, s in enumerate(nest.stmts):
+        if s.op == "select" and s.args[0] in known:
+            chosen[i] = now(s.args[1 if known[s.args[0]] else 2])
+        s = s._replace(args=tuple(now(a) for a in s.args))
+        if i in known:
+            s = s._replace(op="const", args=(), attr=known[i])
+        elif s.op in LOADS:
+            args = () if s.args and known.get(s.args[0]) else s.args
+            s = s._replace(args=args, attr=(*s.attr[:2], offset(s.attr[2])))
+        elif s.op == "affine":
+            s = s._replace(attr=offset(s.attr))
+        stmts.append(s)
+    nest.stmts = stmts
+    nest.stores = [s._replace(stmt=now(s.stmt), mask=now(s.mask), offset=offset(s.offset)) for s in nest.stores]
+    dests = lambda f: tuple((b, t, offset(o)) for b, t, o in f.dests)
+    nest.folds = [
+        f._replace(stmts=tuple(map(now, f.stmts)), inits=tuple(map(now, f.inits)), dests=dests(f)) for f in nest.folds
+    ]
+    return nest
+
+
 def _followed(nest, s, known: Mapping[int, bool]) -> bool | None:
     value = lambda i: bool(nest.stmts[i].attr) if nest.stmts[i].op == "const" else known.get(i)
     if s.op in ("and", "or"):

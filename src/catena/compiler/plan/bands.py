@@ -17,6 +17,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import TYPES
+from catena.compiler.kernels import conditions, unused
 from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.machine import Memory
 from catena.compiler.plan import partial
@@ -29,6 +30,7 @@ LONG = 1 << 17  # elements of a row along the lanes, from which on it is taken i
 BAND = 1 << 14  # of about so many
 BEYOND = 2  # second caches, from which on an array is read from further away
 APART = 1024  # bytes from a row to the next, from which it is on a strip's way to another page
+MOST_SEAMS = 3  # at which what is read changes along the rows, that bands are told apart by
 SHORT = 512  # bytes from a row to the next, up to which the lines that strips share are a good part of all
 
 
@@ -105,10 +107,25 @@ def split(values: list[Value], nest: Nest, d: int, rows: int) -> tuple[list[Valu
     parts = [partial.part(values, made, nest, fold, bands + bool(rest)) for fold in nest.folds]
     nest = dataclasses.replace(nest, folds=[fold for fold, _ in parts])
     lengths = {v.number: v.shape[1] for v in made}
-    nests = [_band(nest, lengths, d, 0, bands, rows, rows)]
-    if rest:
-        nests.append(_band(nest, lengths, d, bands, 1, rest, rows))
+    seams = conditions.find(nest, d)
+    cuts = _cuts(seams, bands, rows)
+    alike = [(first, stop, rows) for first, stop in zip([0, *cuts], [*cuts, bands])] + [(bands, bands + 1, rest)]
+    nests = []
+    for first, stop, size in alike[: None if rest else -1]:
+        part = _band(nest, lengths, d, first, stop - first, size, rows)
+        known = conditions.settled(seams, first * rows, (stop - 1) * rows + size)
+        nests.append(unused.leave_out(conditions.without(part, known)) if known else part)
     return made, nests, [join for _, join in parts]
+
+
+def _cuts(seams: dict[int, conditions.Seam], bands: int, rows: int) -> list[int]:
+    """Where a nest over so many bands is cut: around those through which a seam goes. So what lies before and behind it
+    is read without masks: a condition on a row within a band hangs on two loops, and would be asked for each element.
+    """
+    places = sorted({s.place for s in seams.values() if s.place is not None and 0 < s.place < bands * rows})
+    if len(places) > MOST_SEAMS:
+        return []
+    return sorted({k for p in places for k in (p // rows, -(-p // rows)) if 0 < k < bands})
 
 
 def _band(nest: Nest, lengths: dict[int, int], d: int, first: int, count: int, size: int, rows: int) -> Nest:
