@@ -8,6 +8,7 @@ import pytest
 
 from catena.compiler.graph import symbols
 from catena.compiler.graph.symbols import Symbol
+from catena.compiler.plan.memory import Arena
 
 VALUES = [0, 1, 3, 8, 17, 64, 100, 1000]
 
@@ -221,3 +222,25 @@ def test_constants_of_records_before_do_not_hide_those_of_this_one():
         made = np.add(old, x).item()
     assert type(made) is symbols.Symbol and made.record is record and made.value == 8
     assert record.function([made])(np.float32(7)) == [10.0]
+
+
+def in_an_arena(n, m):
+    arena = Arena()
+    given = [arena.allocate(size) for size in (n * 4, m, 1000, n + m)]
+    arena.release(*given[1])
+    arena.release(*given[0])
+    given += [arena.allocate(n), arena.extend(300), arena.allocate(2000)]
+    arena.release(*given[2])
+    given += [arena.allocate(m * 3), arena.allocate(n * 2)]
+    return [*itertools.chain(*given), arena.peak]
+
+
+@pytest.mark.parametrize("first", [(3, 64), (1000, 8)])
+def test_where_blocks_of_an_arena_lie_decides_nothing(first):
+    with symbols.recording() as record:
+        made = in_an_arena(*map(record.argument, first))
+    function = record.function(made)
+    assert [int(x) for x in made] == in_an_arena(*first)
+    for pair in itertools.product([1, *VALUES], VALUES):
+        assert function(*pair) == in_an_arena(*pair), pair
+    assert not any(name == "" for name, *_ in record.lines)

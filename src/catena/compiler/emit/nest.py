@@ -280,9 +280,7 @@ class NestWriter:
             accumulators.in_turn = not s.rest and self.nest.turns > self.nest.unroll
         step = s.width * s.unroll
         if isinstance(s.start, int) and s.stop - s.start <= step:
-            at = s.stop - step
-            self.body.active = _lanes_from(self.body, s.start - at) if s.masked else None
-            self._block(level, d, at, s, copies)
+            _single(self, level, d, s, copies)
         elif self.small:
             for i in range(s.start, s.stop, step):
                 self._block(level, d, min(i, s.stop - step), s, copies)
@@ -440,6 +438,17 @@ def _folded(writer: NestWriter, level: int, d: int, copies: list[Copy]) -> None:
         writer.body.active = _lanes_from(writer.body, e.sizes.named("i32", width - n % width), "i32")
         writer._block(level, d, end, Segment(vectors, n, width, 1), copies)
         writer.body.width, writer.body.active = 1, None
+
+
+def _single(w: NestWriter, level: int, d: int, s: Segment, copies: list[Copy]) -> None:
+    """A segment of one block. Of short rows' last lanes, texts tell neither where nor how many they are."""
+    at, sizes = s.stop - s.width * s.unroll, None if w.small or not s.masked else w.e.sizes
+    if sizes is not None:
+        w.body.active = _lanes_from(w.body, sizes.named("i32", s.start - at), "i32")
+        at = sizes.named("i64", at, 3)
+    elif s.masked:
+        w.body.active = _lanes_from(w.body, s.start - at)
+    w._block(level, d, at, s, copies)
 
 
 def _lanes_from(body: BodyWriter, first, type_: str = "i64") -> str | None:

@@ -131,6 +131,11 @@ class Record:
             self._add(name, text, read)
         return Symbol(self, value, name)
 
+    def computed(self, value, text: str, read: tuple[str, ...]):
+        """What comes of an expression: a number, or data that holds some."""
+        made = self.number(value, text, read)
+        return Computed(self, value, made.name) if type(made) is Symbol and type(value) is tuple else made
+
     def condition(self, text: str, holds: bool, read: tuple[str, ...]) -> bool:
         """Writes down whether a condition holds."""
         if not self.closed and text not in self._asked:
@@ -145,7 +150,7 @@ class Record:
             return x.name
         if type(x) is tuple:
             return f"({''.join([f'{self.told(y, read)}, ' for y in x])})"
-        if type(x) is Symbol:
+        if type(x) in (Symbol, Computed):
             return repr(x.value)
         if type(x) in (int, float, bool):
             return repr(x)
@@ -157,7 +162,7 @@ class Record:
 
     def _is_own(self, x) -> bool:
         """Whether a number is one of this record: caches keep some of those before, which are plain numbers by now."""
-        return type(x) is Symbol and x.record is self
+        return type(x) in (Symbol, Computed) and x.record is self
 
     def _add(self, *line) -> None:
         if len(self.lines) > MOST:
@@ -551,9 +556,41 @@ def decided(function: Callable) -> Callable:
     return asked
 
 
+class Computed:
+    """What a function made of numbers that record: data by whose look nothing is decided, as its parts record, too."""
+
+    __slots__ = ("record", "value", "name")
+
+    def __init__(self, record: Record, value: tuple, name: str):
+        self.record, self.value, self.name = record, value, name
+
+    def __getitem__(self, i: int):
+        text = f"{self.name}[{i}]"
+        return self.record.computed(self.value[i], text, (self.name,))
+
+
+def computed(function: Callable) -> Callable:
+    """A plain function of numbers and of what such functions made, whose results are whole numbers and tuples of these:
+    the record calls it, so how it comes to its results decides nothing.
+    """
+    _FUNCTIONS[function.__name__] = function
+
+    @functools.wraps(function)
+    def asked(*given):
+        record = _state.record
+        if record is None:
+            return function(*map(_plain, given))
+        read: list[str] = []
+        told = ", ".join([record.told(x, read) for x in given])
+        made = function(*map(_plain, given))
+        return record.computed(made, f"{function.__name__}({told})", tuple(read)) if read else made
+
+    return asked
+
+
 def _plain(x):
     """What is given to a function, without its numbers being recorded."""
-    if type(x) is Symbol:
+    if type(x) in (Symbol, Computed):
         return x.value
     return tuple(map(_plain, x)) if type(x) is tuple else x
 
