@@ -71,10 +71,12 @@ def converted(x, dtype: str):
     return x.astype(np.int32) if dtype == "int32" else x
 
 
-def calls_of(jax, rows: list, size: int) -> dict:
-    """Functions without arguments, by the names of rows."""
+def calls_of(jax, rows: list, size: int, of_numpy: bool) -> dict:
+    """Functions without arguments, by the names of rows; ``of_numpy``: their arrays are NumPy's."""
     jnp = jax.numpy
     named = {name: jnp.asarray(x) if d is None else jnp.asarray(x).astype(d) for name, (x, d) in operands(size).items()}
+    if of_numpy:
+        named = {name: np.array(x) for name, x in named.items()}
     names = {"jax": jax, "jnp": jnp, "nn": jax.nn, "lax": jax.lax, "jsp": jax.scipy} | named
     names |= others(jax, named)
     for part in "special stats linalg signal fft ndimage integrate cluster.vq".split():
@@ -86,14 +88,15 @@ def calls_of(jax, rows: list, size: int) -> dict:
             calls[label] = eval(f"lambda: {row}", names)
         else:
             name, dtype, args, kwargs = row
-            calls[label] = example(jnp, name, dtype, args, kwargs)
+            calls[label] = example(jnp, name, dtype, args, kwargs, of_numpy)
     return calls
 
 
-def example(jnp, name, dtype, args, kwargs):
+def example(jnp, name, dtype, args, kwargs, of_numpy: bool):
     def walk(x):
         if isinstance(x, np.ndarray) and x.ndim:
-            return jnp.asarray(converted(x, dtype)).astype(dtype if x.dtype.kind == "f" else x.dtype)
+            x = jnp.asarray(converted(x, dtype)).astype(dtype if x.dtype.kind == "f" else x.dtype)
+            return np.array(x) if of_numpy else x
         if isinstance(x, np.ndarray):
             return jnp.asarray(x) if x.dtype.kind == "f" else x.item()
         if isinstance(x, dict):
@@ -107,12 +110,12 @@ def example(jnp, name, dtype, args, kwargs):
     return lambda: function(*args, **kwargs)
 
 
-def serve(library: str, file: str, size: int, x64: bool) -> None:
+def serve(library: str, file: str, size: int, x64: bool, of_numpy: bool) -> None:
     """Answer requests on stdin for the seconds a call takes; null where the library refuses the call."""
     warnings.simplefilter("ignore")
     jax = importlib.import_module(library)
     jax.config.update("jax_enable_x64", x64)
-    calls, refused = calls_of(jax, pickle.loads(Path(file).read_bytes()), size), set()
+    calls, refused = calls_of(jax, pickle.loads(Path(file).read_bytes()), size, of_numpy), set()
     for line in sys.stdin:
         request = json.loads(line)
         name, seconds = request["workload"], None
@@ -165,7 +168,13 @@ def rows_of(options) -> list:
 
 def measured(options, rows: list, file: str):
     """``(label, our seconds, their seconds)`` of every row that both take."""
-    more = [file, "--size", str(options.size), *(["--x64"] if options.x64 else [])]
+    more = [
+        file,
+        "--size",
+        str(options.size),
+        *(["--x64"] if options.x64 else []),
+        *(["--numpy"] if options.numpy else []),
+    ]
     workers = [
         Worker(python, __file__, library, "--file", *more)
         for python, library in ((sys.executable, OURS), (options.jax_python, THEIRS))
@@ -197,6 +206,7 @@ def main() -> None:
     parser.add_argument("--least", type=float, default=0, help="microseconds: JAX is not asked for what takes us less")
     parser.add_argument("--every", type=int, default=1, help="one row in so many")
     parser.add_argument("--x64", action="store_true", help="with 64-bit types; examples in float64 alone")
+    parser.add_argument("--numpy", action="store_true", help="with NumPy's arrays as arguments")
     parser.add_argument("--large", action="store_true", help="the expressions that are of 100,000 elements")
     parser.add_argument(
         "--size", type=int, default=FEW, help="elements of the operands; of more, the expressions alone"
@@ -206,7 +216,7 @@ def main() -> None:
     parser.add_argument("--file", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.serve, options.file, options.size, options.x64)
+        serve(options.serve, options.file, options.size, options.x64, options.numpy)
         return
     rows = rows_of(options)
     with tempfile.NamedTemporaryFile() as file:

@@ -18,6 +18,7 @@ from catena import dtypes, lax, random
 from catena.random import kernels
 
 IMPLS = ("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")
+RNG = np.random.default_rng(3)
 KEY = random.key(0)
 
 
@@ -365,6 +366,25 @@ def test_plans_are_not_mistaken():
         assert random.normal(KEY, (2,)).dtype == np.float64
     assert random.normal(KEY, (2,)).dtype == np.float32
     assert not np.array_equal(random.normal(random.key(1), (2,)), random.normal(KEY, (2,)))
+
+
+def test_draws_of_arrays_are_of_those_of_the_call():
+    """What a plan is known by are types: other arrays of these are its operands."""
+    for n in (1, 5, 1024, 1500, 70000):
+        for _ in range(3):
+            p = jnp.asarray(RNG.random(n), np.float32)
+            assert np.array_equal(random.bernoulli(KEY, p), random.uniform(KEY, (n,)) < p), n
+            low = jnp.asarray(RNG.random(n), np.float32)
+            found = random.uniform(KEY, (n,), np.float32, low, low + 1), random.uniform(KEY, (n,), None, low, low)
+            alone = jax.jit(lambda a, b, n=n: random.uniform(KEY, (n,), np.float32, a, b))
+            assert np.array_equal(found[0], alone(low, low + 1)) and np.array_equal(found[1], low)
+            assert np.array_equal(random.bernoulli(KEY, p[0], (n,)), random.bernoulli(KEY, float(p[0]), (n,)))
+    both = [random.uniform(KEY, (4,), np.float32, x, y) for x, y in ((2.0, low[0] + 7), (3.0, low[0] + 7))]
+    assert (
+        not np.array_equal(*both) and (both[1] >= 3.0).all()
+    )  # of arrays and numbers, these are no operands of others
+    for size in (2, 3):
+        assert random.uniform(KEY, jnp.asarray([size, 2])).shape == (size, 2)
 
 
 def test_new_shapes_compile_nothing():

@@ -2,8 +2,8 @@
 
 Evaluated operation by operation, a function costs a call for each, and a pass over memory; as a program, one of each.
 A call is known by the types of its arrays and the values of all else: what was seen is a look-up and the native entry.
-Where bits hang on it, NumPy's arrays are arrays like others. So are arrays that were put on a device, where the results
-then are, and objects that convert themselves. Traced values, and whatever is refused, go the function's own way, which
+NumPy's arrays are arrays like others, and so are arrays that were put on a device, where the results then are, and
+objects that convert themselves. Traced values, and whatever is refused, go the function's own way, which
 says what is wrong.
 """
 
@@ -27,7 +27,7 @@ from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.tree import tree_flatten
 from catena.lax.policy import REPEATS, WHOLE
 from catena.transform.execute import how_to_run, program_of, run_fast, run_program
-from catena.transform.jit import TracedCall
+from catena.transform.jit import TracedCall, readable_array
 from catena.transform.memo import all_caches
 
 Fun = TypeVar("Fun", bound=Callable[..., Any])
@@ -74,13 +74,13 @@ def whole(fun: Fun, name: str = "") -> Fun:
             return fun(*args, **kwargs)
         arrays: list = []
         try:
-            given = _known_by((*args, *kwargs.items()), arrays, row.exact)
+            given = _known_by((*args, *kwargs.items()), arrays, row.exact, readable_array)
             key = (context.global_key, context.local_key, len(args), *given)
             known = calls.get(key)
         except (TypeError, ValueError, OverflowError):  # what cannot be hashed, and arrays that are none here
             return fun(*args, **kwargs)
         if type(known) is tuple:
-            return run_fast(known, arrays)
+            return _run(known, row, arrays, args, kwargs)
         if known is None:
             if len(calls) >= _KNOWN:
                 calls.clear_cache()
@@ -96,13 +96,24 @@ def whole(fun: Fun, name: str = "") -> Fun:
         except Exception:  # the function says what is wrong, if anything is but that it looks at values, or warns
             calls[key] = NEVER
             return fun(*args, **kwargs)
-        return run_fast(known, arrays)
+        return _run(known, row, arrays, args, kwargs)
 
     return evaluate
 
 
-def _known_by(values, arrays: list, static: bool) -> list:
-    """What arguments are known by: types of arrays, which are collected, types and values of the rest. Hot."""
+def _run(known: tuple, row, arrays: list, args, kwargs):
+    """Runs what is known of a call. Where an argument may be a result, that must not share the memory of NumPy's."""
+    if known[1] is None:
+        arrays = []
+        _known_by((*args, *kwargs.items()), arrays, row.exact, as_array)
+    return run_fast(known, arrays)
+
+
+def _known_by(values, arrays: list, static: bool, read: Callable) -> list:
+    """What arguments are known by: types of arrays, which are collected, types and values of the rest. Hot.
+
+    Floats are values where they are ``static``, and arrays elsewhere; ``read`` makes NumPy's arrays ours.
+    """
     key: list = []
     for x in values:
         kind = type(x)
@@ -113,13 +124,13 @@ def _known_by(values, arrays: list, static: bool) -> list:
             key.append(x._aval)
         elif kind in _PLAIN:
             key += kind, x
-        elif kind is np.ndarray and not static:
-            arrays.append(as_array(x))
+        elif kind is np.ndarray:
+            arrays.append(read(x))
             key.append(arrays[-1].aval)
         elif kind is tuple or kind is list:
             if len(x) > _LONGEST:
                 raise TypeError("too long to look at each time")
-            key += kind, len(x), *_known_by(x, arrays, static)
+            key += kind, len(x), *_known_by(x, arrays, static, read)
         elif kind is float and not static:
             arrays.append(as_array(x))
             key.append(kind)
@@ -133,7 +144,7 @@ def _known_by(values, arrays: list, static: bool) -> list:
         elif kind is FunctionType and not _is_ours(x):
             raise TypeError("a function of the user's, which may do another thing each time")
         elif _converts_itself(kind):
-            key += kind, *_known_by((x.__jax_array__(),), arrays, static)
+            key += kind, *_known_by((x.__jax_array__(),), arrays, static, read)
         else:
             key += kind, x
     return key
@@ -177,10 +188,10 @@ def _means_one_thing(x) -> bool:
 
 
 def _is_array(kind: type, static: bool) -> bool:
-    """Whether arguments of this class are operands of the program; NumPy's, and floats, unless these are ``static``."""
-    if kind is np.ndarray or kind is float:
+    """Whether arguments of this class are operands of the program; floats unless they are ``static``."""
+    if kind is float:
         return not static
-    return kind is Array or kind is PlacedArray or _converts_itself(kind)
+    return kind is Array or kind is np.ndarray or kind is PlacedArray or _converts_itself(kind)
 
 
 def _is_ours(x) -> bool:

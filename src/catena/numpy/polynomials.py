@@ -458,6 +458,7 @@ def _variance(cov, residuals, n: int, order: int, dtype):
     return lax.div(residuals, lax.full_like(residuals, n - order))
 
 
+@whole
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803
     """The powers of numbers, one number a row.
 

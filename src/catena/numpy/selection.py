@@ -102,13 +102,13 @@ def _any_where(condition, x, y):
     return chosen(truth(as_array_argument("where", condition)), x, y)
 
 
-_MANY = 1 << 14
+_MANY = 1 << 11
 _JOINED = REAL_OR_INT | {BOOL}
 
 
 def _where_by_numpy(condition, x, y):
     """The choice by NumPy, or None where its dtype or shape might not be ours."""
-    if condition.dtype != dtypes.BOOL or condition.size > _MANY:  # lax has a compiled kernel for many
+    if condition.dtype != dtypes.BOOL or condition.size > _MANY:  # programs choose quicker among many
         return None
     if type(x) is Array and type(y) is Array and x._value.dtype is y._value.dtype:
         a, b, weak = x._value, y._value, x._weak and y._weak

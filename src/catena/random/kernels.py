@@ -139,16 +139,19 @@ def kernel_of(fun, statics: dict, key_aval, avals: tuple, size: int) -> Kernel:
 
 
 class Plan:
-    """How to draw one shape: the pieces, and the operands as the kernels take them."""
+    """How to draw one shape: the pieces, and the operands as the kernels take them.
 
-    __slots__ = ("shape", "size", "values", "spread", "small", "large", "aval")
+    Operands that are arrays of the call are found again by ``places`` in those of another call.
+    """
+
+    __slots__ = ("shape", "size", "given", "values", "spread", "small", "large", "aval", "places")
 
     def __init__(self, fun, key_aval, shape: tuple, operands: tuple, statics: dict):
         arrays = [x if type(x) is Array else as_array(x) for x in operands]
-        values = [live(x) for x in arrays]
-        self.shape, self.size = shape, math.prod(shape)
+        values = self.given = [live(x) for x in arrays]
+        self.shape, self.size, self.places = shape, math.prod(shape), None
         self.spread = [bool(v.ndim) for v in values]
-        self.values = [spread_out(v, shape) if s else v for v, s in zip(values, self.spread, strict=True)]
+        self.values = self.as_taken(values)
         types = tuple((v.dtype, x.weak_type) for v, x in zip(values, arrays, strict=True))
 
         def kernel(size: int) -> Kernel:
@@ -159,44 +162,61 @@ class Plan:
         if self.small.entry is not None:
             self.aval = self.small.aval.update(shape=shape)
 
-    def run(self, storage):
-        """The draw from a key, given by its storage."""
-        if context.debug_checks:
-            return self.run_checked(storage)
-        return self.compute(storage)
+    def as_taken(self, values: list) -> list:
+        """Operands as the kernels take them."""
+        return [spread_out(v, self.shape) if s else v for v, s in zip(values, self.spread, strict=True)]
 
-    def run_checked(self, storage):
+    def is_of(self, arrays: list) -> bool:
+        """Whether a call with other arrays of these types is the same draw, of these: each is an operand as it is, and
+        no operand is anything else. Without arrays, operands are what they were.
+        """
+        given, self.given = self.given, []
+        if not arrays:
+            return not any(self.spread)
+        known = {id(x._value): i for i, x in enumerate(arrays)}
+        self.places = [known.get(id(value), -1) for value in given]
+        self.values = []  # which are the first call's alone
+        return sorted(self.places) == [*range(len(arrays))]
+
+    def run(self, storage, arrays: list | tuple = ()):
+        """The draw from a key, given by its storage, and the arrays of the call, if it is known by their types."""
+        values = self.as_taken([live(arrays[i]) for i in self.places]) if arrays else self.values
+        if context.debug_checks:
+            return self.run_checked(storage, values)
+        return self.compute(storage, values)
+
+    def run_checked(self, storage, values: list):
         """A draw under the flags that forbid NaNs, infinities or running at all."""
         name = self.small.name.strip("_")
         check_may_run(name)
-        out = self.compute(storage)
+        out = self.compute(storage, values)
         check_value(name, out._value)
         return place_result(out, context.default_placement, ())
 
-    def compute(self, storage):
+    def compute(self, storage, values: list):
         if self.size <= SMALL and not any(self.spread):
             out = np.empty(SMALL, self.small.dtype)
-            run_entry(self.small.entry, (storage, ZERO, ZERO, *self.values), (out,))
+            run_entry(self.small.entry, (storage, ZERO, ZERO, *values), (out,))
             return typed_array(out[: self.size].reshape(self.shape), self.aval)
         out = np.empty(self.size, self.small.dtype)
-        self.fill(out, storage)
+        self.fill(out, storage, values)
         return typed_array(out.reshape(self.shape), self.aval)
 
-    def fill(self, out, storage):
+    def fill(self, out, storage, values: list):
         """As many large pieces as fit, then small ones, the last through a spare piece."""
         start = 0
         for kernel, length in ((self.large, LARGE), (self.small, SMALL)):
             while self.size - start >= length:
-                call(kernel, storage, start, self.pieces(start, length), out[start : start + length])
+                call(kernel, storage, start, self.pieces(values, start, length), out[start : start + length])
                 start += length
         if start < self.size:
             rest = np.empty(SMALL, out.dtype)
-            pieces = [pad(v[start:]) if s else v for v, s in zip(self.values, self.spread, strict=True)]
+            pieces = [pad(v[start:]) if s else v for v, s in zip(values, self.spread, strict=True)]
             call(self.small, storage, start, pieces, rest)
             out[start:] = rest[: self.size - start]
 
-    def pieces(self, start: int, length: int) -> list:
-        return [v[start : start + length] if s else v for v, s in zip(self.values, self.spread, strict=True)]
+    def pieces(self, values: list, start: int, length: int) -> list:
+        return [v[start : start + length] if s else v for v, s in zip(values, self.spread, strict=True)]
 
 
 ZERO = np.zeros((), U32)
@@ -259,7 +279,9 @@ _plans: dict = {}
 
 
 def remembered(function: Fun) -> Fun:
-    """Let a sampler's public function remember the plan of each call with static arguments: then it costs 3 us."""
+    """Let a sampler's public function remember the plan of each call with static arguments, or with arrays of the same
+    types that are operands as they are: then it costs 3 us.
+    """
 
     @functools.wraps(function)
     def sampler(key, *args, **kwargs):
@@ -271,18 +293,24 @@ def remembered(function: Fun) -> Fun:
                 return function(key, *args, **kwargs)
             types = [type(x) if type(x) is not tuple else tuple(map(type, x)) for x in (*args, *kwargs.values())]
             signature = (function, args, *kwargs.items(), *types, key.aval, context.global_key, context.local_key)
+            arrays: list = []
             try:
                 plan = _plans.get(signature)
             except TypeError:  # an array among the arguments
-                return function(key, *args, **kwargs)
+                arrays = [x for x in (*args, *kwargs.values()) if type(x) is Array]
+                signature = (function, *by_types(args), *kwargs, *by_types(kwargs.values()), *types, *signature[-3:])
+                try:
+                    plan = _plans.get(signature)
+                except TypeError:
+                    return function(key, *args, **kwargs)
             if plan is not None:
                 if watch and type(key) is ExtendedArray:
                     reuse.note(key, function.__name__)
-                return plan.run(storage_of(key, plan))
+                return plan.run(storage_of(key, plan), arrays)
             window.latest = None, None
             out = function(key, *args, **kwargs)
             plan, made = window.latest
-            if made is out and not any(plan.spread):
+            if made is out and plan.is_of(arrays):
                 if len(_plans) >= _LIMIT:
                     _plans.clear()
                 _plans[signature] = plan
@@ -295,6 +323,11 @@ def remembered(function: Fun) -> Fun:
             raise
 
     return sampler
+
+
+def by_types(values) -> list:
+    """Arguments, arrays by their types."""
+    return [x.aval if type(x) is Array else x for x in values]
 
 
 def plain_signature(function) -> inspect.Signature:

@@ -6,7 +6,9 @@ cost one gather. Those of a size alone are computed by NumPy in double precision
 
 from __future__ import annotations
 
+import functools
 import operator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -314,6 +316,16 @@ def _rounded(x: np.ndarray, dtype=float) -> Array:
     return jnp.asarray(x.astype(dtypes.canonical(np.dtype(dtype))))
 
 
+def _known(function: Callable) -> Callable:
+    """A matrix of a size alone, small ones of which are kept: nobody may write to them."""
+    kept = functools.lru_cache(maxsize=64)(function)
+    return lambda n, *kind: kept(n, *kind) if n <= KEPT else function(n, *kind)
+
+
+KEPT = 128  # rows
+
+
+@_known
 def _binomials(n: int) -> np.ndarray:
     """``[i, j]`` is i + j over i, each row the running sum of the one before."""
     table = np.ones((n, n))
@@ -323,6 +335,7 @@ def _binomials(n: int) -> np.ndarray:
     return table
 
 
+@_known
 def _signs(n: int) -> np.ndarray:
     row, column = np.indices((n, n))
     return 1.0 - 2.0 * ((row + column) % 2)
@@ -345,8 +358,13 @@ def hilbert(n: int) -> Array:
     """
     if (n := _size("hilbert", n)) < 0:
         raise TypeError(f"hilbert: n must not be negative, got {n}")
+    return _rounded(_quotients(n))
+
+
+@_known
+def _quotients(n: int) -> np.ndarray:
     row, column = np.indices((n, n))
-    return _rounded(1.0 / (row + column + 1))
+    return 1.0 / (row + column + 1)
 
 
 def invhilbert(n: int) -> Array:
@@ -365,11 +383,17 @@ def invhilbert(n: int) -> Array:
            [-6., 12.]], dtype=float32)
     """
     n = max(_size("invhilbert", n), 0)
+    with np.errstate(over="ignore"):
+        return _rounded(_signed_products(n))
+
+
+@_known
+def _signed_products(n: int) -> np.ndarray:
     row, column = np.indices((n, n))
     choose, beyond = _binomials(2 * n), row + column + 1
     with np.errstate(over="ignore"):
         sizes = beyond * choose[n - 1 - column, beyond] * choose[n - 1 - row, beyond] * choose[row, column] ** 2
-        return _rounded(_signs(n) * sizes)
+        return _signs(n) * sizes
 
 
 _KINDS = ("symmetric", "lower", "upper")
@@ -383,6 +407,7 @@ def _kind(name: str, kind) -> str:
     return kind
 
 
+@_known
 def _lower_binomials(n: int) -> np.ndarray:
     """``[i, j]`` is i over j."""
     row, column = np.indices((n, n))
@@ -431,9 +456,14 @@ def invpascal(n: int, kind: str | None = None) -> Array:
            [ 1., -2.,  1.]], dtype=float32)
     """
     kind, n = _kind("invpascal", kind), max(_size("invpascal", n), 0)
+    return _rounded(_signed_binomials(n, kind))
+
+
+@_known
+def _signed_binomials(n: int, kind: str) -> np.ndarray:
     lower = _lower_binomials(n)
     sizes = {"symmetric": lower.T @ lower, "lower": lower, "upper": lower.T}[kind]
-    return _rounded(np.where(sizes == 0, 0.0, _signs(n) * sizes))
+    return np.where(sizes == 0, 0.0, _signs(n) * sizes)
 
 
 def helmert(n: int, full: bool = False) -> Array:
@@ -454,10 +484,15 @@ def helmert(n: int, full: bool = False) -> Array:
     """
     if (n := _size("helmert", n)) < 1:
         raise ValueError(f"helmert: n must be a positive integer, got {n}")
+    return _rounded(_differences(n)[not full :])
+
+
+@_known
+def _differences(n: int) -> np.ndarray:
     row, column = np.indices((n, n))
     rows = np.where(column < row, 1.0, np.where(column == row, -row, 0.0)) / np.sqrt(np.maximum(row * (row + 1.0), 1))
     rows[0] = n**-0.5
-    return _rounded(rows if full else rows[1:])
+    return rows
 
 
 def hadamard(n: int, dtype: DTypeLike = int) -> Array:
@@ -482,10 +517,15 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     dtype = dtypes.check_user_dtype_supported(dtype, "hadamard")
     if dtype.kind == "b":
         raise TypeError("hadamard: dtype must be one of numbers, got bool")
+    return jnp.asarray(_signs_in_blocks(n)).astype(dtype)
+
+
+@_known
+def _signs_in_blocks(n: int) -> np.ndarray:
     matrix = np.ones((1, 1), np.int8)
     while len(matrix) < n:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    return jnp.asarray(matrix).astype(dtype)
+    return matrix
 
 
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
@@ -511,6 +551,10 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     dtype = dtypes.check_user_dtype_supported(complex if dtype is None else dtype, "dft")
     if not dtypes.is_complex(dtype):
         raise ValueError(f"dft: dtype must be complex, got {dtype}")
+    return jnp.asarray((_roots(n) / {None: 1, "sqrtn": max(n, 1) ** 0.5, "n": max(n, 1)}[scale]).astype(dtype))
+
+
+@_known
+def _roots(n: int) -> np.ndarray:
     row, column = np.indices((n, n))
-    roots = np.exp(-2j * np.pi * (row * column % max(n, 1)) / max(n, 1))  # an angle within one turn is exact
-    return jnp.asarray((roots / {None: 1, "sqrtn": max(n, 1) ** 0.5, "n": max(n, 1)}[scale]).astype(dtype))
+    return np.exp(-2j * np.pi * (row * column % max(n, 1)) / max(n, 1))  # an angle within one turn is exact
