@@ -13,7 +13,7 @@ from catena.compiler.kernels import conditions
 from catena.compiler.kernels.body import Stmt
 from catena.compiler.kernels.loops import Nest, Store
 from catena.compiler.machine import X86_64_V3
-from catena.compiler.native.compile import text_of
+from catena.compiler.native.compile import nests, text_of
 from catena.core.context import context
 
 SIZES = [1, 2, 7, 8, 9, 15, 16, 17, 31, 40, 64, 100, 129]
@@ -176,3 +176,29 @@ def test_what_lies_between_has_no_masks():
     written = text_of(jax.make_jaxpr(lambda x: STENCILS["roll"](jnp, x))(jnp.ones((50, 64))), machine=X86_64_V3)
     masks = re.findall(r"masked\.load\.v8f32\.p0\([^<]*<8 x i1> (\S+)", written)
     assert masks and 0 < sum(m.startswith("%") for m in masks) <= 8
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32"])
+@pytest.mark.parametrize("op", ["lt", "le", "gt", "ge", "eq", "ne"])
+def test_numbers_that_a_program_counts(op, dtype):
+    """They are compared as they wrap around, or do not."""
+    compare = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
+               "ne": np.not_equal}[op]  # fmt: skip
+    for n in (1, 20, 129, 400):
+        x = np.arange(n, dtype="f")
+        for moved, number in ((0, 7), (5, 7), (200, 100), (-3, 0), (0, 127), (1, 17)):
+
+            def chosen(jnp, x):
+                place = jnp.arange(n).astype(dtype) + jnp.asarray(moved).astype(dtype)  # noqa: B023
+                bound = jnp.asarray(number).astype(dtype)  # noqa: B023
+                ask = getattr(jnp, compare.__name__)
+                return jnp.where(ask(place, bound), x, -1), jnp.where(ask(bound, 2 * place), x, jnp.sum(x))
+
+            for found, expected in zip(jax.jit(lambda x: chosen(jnp, x))(x), chosen(np, x), strict=True):  # noqa: B023
+                np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_triangle_is_cut_where_it_begins():
+    """What a program counts and compares is a seam, too: beside it nothing is asked."""
+    made = jax.make_jaxpr(lambda x: jnp.where(jnp.arange(500) - 3 > 0, x, 1))(jnp.ones(500))
+    assert "affine" in "".join(nests(made)) and "convert" not in "".join(nests(made))

@@ -61,3 +61,28 @@ def test_slices_of_what_is_computed_of_joined_arrays():
     assert "<4000" not in "".join(made)
     made = nests(jax.make_jaxpr(lambda x, y: (f(x, y)[:300], f(x, y)[5:]))(x, y))
     assert "".join(made).count("exp") == 1, "what others read too is computed once"
+
+
+@pytest.mark.parametrize("shape", [(7, 120, 16), (1, 40, 8), (5, 1, 64), (3, 33, 1)])
+def test_slices_of_what_is_spread(shape):
+    """What is spread is computed where it is read, also along dimensions that it does not have, or has once."""
+    a, b, c = shape
+    x, y, z = (rng.standard_normal(s, np.float32) for s in ((a, b), (b, c), (a, 1, c)))
+    whole = np.exp(x)[..., None] + (y * y + 1) * z
+
+    def outer(x, y, z):
+        return jnp.exp(x)[..., None] + (y * y + 1) * z
+
+    for cut in (np.s_[..., :1], np.s_[..., :, : c // 2], np.s_[:1], np.s_[:, 3 : b // 2 : 3, ::5], np.s_[-1:, :, -1:]):
+        found = jax.jit(lambda x, y, z: outer(x, y, z)[cut])(x, y, z)  # noqa: B023
+        np.testing.assert_allclose(found, whole[cut], rtol=1e-5, atol=1e-6)
+        slope = jax.jit(jax.grad(lambda y: jnp.sum(outer(x, y, z)[cut])))(y)  # noqa: B023
+        expected = np.zeros(shape, np.float32)
+        expected[cut] = 1
+        np.testing.assert_allclose(slope, (expected * 2 * y * z).sum(0), rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_spread_is_computed_for_what_is_read():
+    x = np.ones((6, 5000), np.float32)
+    made = nests(jax.make_jaxpr(lambda x: jnp.triu(x[..., None] + x[:, None, :16])[..., 0])(x))
+    assert "i1<16" not in "".join(made), "the mask has one column"

@@ -21,7 +21,7 @@ BITS = "NumPy's bits depend on how operands lie in memory"
 ROWS = [
     (BITS, "compiler/test_amx.py", "test_bits_hang_on_a_row_and_a_column_alone"),
     (TEXTS, "compiler/test_trimming.py", "test_rows_that_nobody_reads_are_not_computed",
-     "test_slices_of_what_is_computed_of_joined_arrays"),
+     "test_slices_of_what_is_computed_of_joined_arrays", "test_what_is_spread_is_computed_for_what_is_read"),
     (TEXTS, "compiler/test_updates.py", "test_few_rows_cost_no_array"),
     (TEXTS, "compiler/test_widened.py", "test_no_matrix_is_written"),
     (BITS, "compiler/test_widened.py", "test_the_bits_are_those_of_a_matrix_that_was_widened"),
@@ -52,7 +52,8 @@ ROWS = [
     (TEXTS, "compiler/test_streams.py"),
     (TEXTS, "compiler/test_staged.py"),
     (TEXTS, "compiler/test_stages.py", "test_what_hangs_on_constants_of_a_long_function_is_computed_before_the_loop"),
-    (TEXTS, "compiler/test_seams.py", "test_rows_with_a_border_above_are_one_loop", "test_lengths_share_what_is_cut"),
+    (TEXTS, "compiler/test_seams.py", "test_rows_with_a_border_above_are_one_loop", "test_lengths_share_what_is_cut",
+     "test_a_triangle_is_cut_where_it_begins"),
     (TEXTS, "compiler/test_few_channels.py", "test_lanes_are_places"),
     (TEXTS, "compiler/test_gathers.py", "test_few_elements_are_computed_and_none_joined",
      "test_what_is_taken_twice_is_read_once"),

@@ -1,7 +1,8 @@
-"""Parts of what is joined that nobody reads, left out where whoever reads it reads but some of the other dimensions.
+"""Parts of what is joined or spread that nobody reads, left out where whoever reads it reads but some of it.
 
 The first rows of several arrays that are stacked are slices of the stack; as a stack of slices, the other rows of these
-arrays are not computed. (A slice that lies in one part is a slice of that from the start: see `parts`.)
+arrays are not computed. (A slice that lies in one part is a slice of that from the start: see `parts`.) Likewise a
+column of a sum of outer shape: as a sum of slices, what is spread is computed for that column.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from catena.compiler.graph.insertion import insert
 from catena.compiler.graph.parts import joined
 from catena.compiler.graph.region import Region, Value
 
+SLICES = ("slice", "dynamic_slice")
 FEW = 2  # one element of so many is read at most
 MOST = 16  # operations that are looked through
 
@@ -20,7 +22,7 @@ def trim(region: Region) -> Region:
     if region.sites:
         return region  # what is tested is computed, whoever reads it
     for each in region.walk():
-        if any(v.form == "concatenate" for v in each.values) and (made := _trimmed(each)):
+        if any(v.form in SLICES for v in each.values) and (made := _trimmed(each)):
             insert(each, made)
     return region
 
@@ -40,7 +42,7 @@ def _trimmed(region: Region) -> dict[int, list[Value]]:
                 made[before] = [*slices, *made.get(before, ())]
                 for each in slices or [user]:
                     place[id(each)] = before
-                    for read in {x.number for x in each.args}:
+                    for read in {x.number for x in each.args if x not in slices}:
                         users[read].append(each)
             for part in {x.number for x in v.args}:
                 users[part] = [u for u in users[part] if u is not v]
@@ -53,15 +55,15 @@ def _is_trimmed(v: Value, users: list[Value]) -> bool:
         return all(_leaves_out(u, v) for u in users)
     if v.form != "map" or len(users) != 1 or users[0].form != "slice" or FEW * users[0].size > v.size:
         return False
-    return 0 < users[0].size and _joins(v)
+    return 0 < users[0].size and _leads(v)
 
 
-def _joins(v: Value) -> bool:
-    """Whether elementwise operations, a few at most, lead to what is joined."""
+def _leads(v: Value) -> bool:
+    """Whether elementwise operations, a few at most, lead to what is joined, or to what is computed and then spread."""
     pending, left = [v], MOST
     while pending and left:
         x, left = pending.pop(), left - 1
-        if x.form == "concatenate":
+        if x.form == "concatenate" or x.form == "broadcast" and x.args[0].form == "map":
             return True
         if x.form == "map":
             pending += x.args
@@ -70,7 +72,7 @@ def _joins(v: Value) -> bool:
 
 def _leaves_out(user: Value, v: Value) -> bool:
     """Whether `user` reads some rows of `v`, or some of its parts; of whatever is joined neighbours."""
-    if user.form not in ("slice", "dynamic_slice") or not user.size or user.args[0] is not v:
+    if user.form not in SLICES or not user.size or user.args[0] is not v:
         return False
     d = v.params.dimension
     whole = user.params.strides[d] == 1 if user.form == "slice" else user.shape[d] == v.shape[d]
@@ -80,17 +82,25 @@ def _leaves_out(user: Value, v: Value) -> bool:
 def _compute(user: Value, v: Value) -> list[Value]:
     """Makes a slice of an elementwise operation one of slices, which are returned."""
     made = {a.number: _sliced(a, user) for a in v.args}
-    user.form, user.args, user.params = "map", tuple(made[a.number] for a in v.args), v.params
-    return list(made.values())
+    user.form, user.args, user.params = "map", tuple(made[a.number][-1] for a in v.args), v.params
+    return [x for each in made.values() for x in each]
 
 
-def _sliced(x: Value, user: Value) -> Value:
-    """What the slice `user` reads, of an operand."""
-    spread = x.form == "broadcast" and not x.args[0].ndim
-    args, params = (x.args, x.params) if spread else ((x,), user.params)
-    new = Value(x.form if spread else "slice", user.shape, x.dtype, args, params, user.number, user.source)
-    new.bounds = x.bounds
-    return new
+def _sliced(x: Value, user: Value) -> list[Value]:
+    """What the slice `user` reads, of an operand; before it what it is made of. Of what is spread, that is spread."""
+    new = lambda form, shape, *rest: Value(form, shape, x.dtype, *rest, user.number, user.source)
+    if x.form != "broadcast":
+        made = [new("slice", user.shape, (x,), user.params)]
+    else:
+        inner, p = x.args[0], user.params
+        axes = [(0, 1, 1) if n == 1 else (p.start[d], user.shape[d], p.strides[d])
+                for d, n in zip(x.params.dims, inner.shape)]  # fmt: skip
+        start, sizes, strides = zip(*axes) if axes else ((), (), ())
+        part = [new("slice", sizes, (inner,), Slice(start, strides))] if sizes != inner.shape else []
+        made = [*part, new("broadcast", user.shape, tuple(part) or x.args, x.params)]
+    for each in made:
+        each.bounds = x.bounds
+    return made
 
 
 def _join(user: Value, v: Value) -> list[Value]:

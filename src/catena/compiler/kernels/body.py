@@ -26,7 +26,7 @@ from catena.compiler.graph.region import Value
 from catena.compiler.graph.reshapes import groups
 from catena.compiler.graph.symbols import Symbol, as_float, whole
 from catena.compiler.graph.types import NAMES
-from catena.compiler.kernels import complex_math
+from catena.compiler.kernels import complex_math, conditions
 from catena.core.dtypes import KIND
 
 INDEX = "int64"
@@ -238,14 +238,28 @@ class Body:
         op = v.params.op
         if KIND[v.dtype] == "c" or KIND[v.args[0].dtype] == "c" or (len(v.args) > 1 and KIND[v.args[1].dtype] == "c"):
             return complex_math.expand(self, op, v, xs)
+        if op in conditions.COMPARED and (places := self._places(xs)) is not None:
+            return self._compared(op, *places)
         made = self.stmt(op, NAMES[v.dtype], tuple(xs), v.params.y)
         if v.bounds is not None and op in _MOVES and any(x in self.exact for x in xs) and made not in self.exact:
             self._remember(made, _MOVES[op](*[self.expression(x, _told(a)) for x, a in zip(xs, v.args)]))
         return made
 
+    def _places(self, xs: list[int]) -> list[Affine] | None:
+        """Integers that move with one loop alone, as places: what compares them has a seam (see `conditions`)."""
+        found = [self.expression(x) for x in xs if x in self.exact or self.stmts[x].op == "const"]
+        forms = [(n, tuple((d, c) for d, c in steps if self.extents[d] != 1), terms) for n, steps, terms in found]
+        moved = {d for _, steps, _ in forms for d, _ in steps}
+        return forms if len(forms) == len(xs) and len(moved) == 1 and not any(t for *_, t in forms) else None
+
+    def _compared(self, op: str, a: Affine, b: Affine) -> int:
+        """The comparison of places, by one of the two that masks are made of: above a place is from the next one on."""
+        b = affine.shift(b, op in ("gt", "le"))
+        return self.stmt({"gt": "ge", "le": "lt"}.get(op, op), "bool", (self.affine(a), self.affine(b)))
+
     def _remember(self, s: int, a: Affine | None) -> None:
-        """That an integer moves with the loops, and with one at most that is computed."""
-        if a is not None and a[1] and len(a[2]) < 2:
+        """That an integer moves with the loops, and with one at most that is computed; or that it is a number."""
+        if a is not None and (a[1] or affine.is_constant(a)) and len(a[2]) < 2:
             self.exact[s] = a
 
 
