@@ -237,3 +237,19 @@ def test_transposed_panels_follow_the_lines_that_they_read():
     program = planned(lambda x, w: x @ w.T, x, w)
     (pack,) = (step for _, step in program.steps() if step.name == "launch")
     assert pack.nest.tile is not None and pack.nest.order[-1] == pack.nest.tile
+
+
+def test_whole_lines_of_a_left_operand_are_taken_apart_at_once():
+    """Several panels are filled of each term's line, not one of all lines, which would be read again for the next."""
+    x, g = whole(12, 200, 512), whole(13, 200, 260)
+    panels, *_ = (step.nest for _, step in planned(lambda x, g: x.T @ g, x, g).steps() if step.name == "launch")
+    assert [panels.extents[d] for d in panels.order][1:] == [200, 8, 6]
+    agrees(lambda x, g: x.T @ g, lambda x, g: x.T @ g, x, g)
+
+
+def test_threads_share_what_is_only_moved_sooner_than_what_is_computed():
+    """Moving waits for memory: it takes longer than is counted."""
+    x, w = whole(14, 100, 256), whole(15, 256, 256)
+    (pack,) = (step for _, step in planned(lambda x, w: x @ w.T, x, w).steps() if step.name == "launch")
+    (computed,) = (step for _, step in planned(lambda w: jnp.abs(w) + 1, w).steps() if step.name == "launch")
+    assert pack.nest.trips == computed.nest.trips and pack.chunk is not None and computed.chunk is None

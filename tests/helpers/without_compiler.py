@@ -43,6 +43,7 @@ ROWS = [
     (GRAPHS, "compiler/test_extremes.py"),
     (ACCURACY, "compiler/test_multiply_adds.py", "test_products_are_rounded_with_their_sums",
      "test_what_something_else_reads_is_rounded_by_itself_for_that"),
+    (TEXTS, "compiler/test_many_leaves.py", "test_what_is_no_result_is_not_kept_for_long"),
     (TEXTS, "compiler/test_cuts.py", "test_sums_of_many_terms_store_sums_and_no_terms"),
     (TEXTS, "compiler/test_multiply_adds.py", "test_nothing_is_multiplied_by_one"),
     (GRAPHS, "compiler/test_fission.py"),

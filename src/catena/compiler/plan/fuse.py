@@ -31,6 +31,8 @@ from catena.core.dtypes import KIND
 MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
 CHEAP = 2
 CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: see `_is_beside`
+NEAR, MOST_READERS = 3, 8  # kernels that a value may join: the last ones, and readers of a value with so few
+RESULT = "it is a result"
 WIDE = 8  # elements in a row
 WIDE_SUMS = frozenset(map(np.dtype, ("float64", "complex128")))
 FEW_OPS = 8  # that lanes which short rows leave empty may do
@@ -354,7 +356,8 @@ class _Fuser:
             space, axes = v.shape, ()
             leaves, ops = self._leaves(v, ())
         piece = self.cuts.piece(v, space)
-        step = self._joinable(space, axes, leaves, ops, piece, _sums(v))
+        may_join = self._last_kernels(space, piece, leaves, not axes and self.needed.get(v.number) == RESULT)
+        step = self._joinable(may_join, space, axes, leaves, ops, _sums(v))
         if step is None:
             step = len(self.steps)
             self.steps.append(Step(Kernel(space, axes, piece=piece)))
@@ -375,19 +378,24 @@ class _Fuser:
         self.steps[step].writes.append(v.number)
         self.at[v.number] = step
 
-    def _joinable(self, space, axes, leaves: dict, ops: int, piece: int, sums: set[bool]) -> int | None:
+    def _last_kernels(self, space: tuple, piece: int, leaves: dict, is_result: bool) -> list[int]:
+        """The last kernels over a space; for a result, which is stored anyhow, also those with its operands."""
+        found = {i for i in self.recent.get(space, ())[-NEAR:] if self.steps[i].kernel.piece == piece}
+        if is_result:
+            few = (x for r in leaves if len(x := self.readers.get(r, ())) <= MOST_READERS)
+            beside = {self.at.get(r, -1) for r in leaves}.union(*few)
+            found |= {i for i in beside if i >= 0 and (k := self.steps[i].kernel) is not None and k.space == space}
+        return sorted(found, reverse=True)
+
+    def _joinable(self, may_join: list[int], space, axes, leaves: dict, ops: int, sums: set[bool]) -> int | None:
         newest = max((self.at.get(r, -1) for r in leaves), default=-1)
-        for step in reversed(self.recent.get(space, ())[-3:]):
+        for step in may_join:
             if step < newest:
                 return None
             kernel = self.steps[step].kernel
             if axes and kernel.axes and axes != kernel.axes:
                 continue
-            if (
-                kernel.ops + ops > _most_ops(space, axes or kernel.axes)
-                or kernel.kept >= MAX_ROOTS
-                or kernel.piece != piece
-            ):
+            if kernel.ops + ops > _most_ops(space, axes or kernel.axes) or kernel.kept >= MAX_ROOTS:
                 continue
             if sums and not sums.issuperset(s for r in kernel.roots for s in _sums(r)):
                 continue
@@ -397,8 +405,7 @@ class _Fuser:
             inside = [r for r in leaves if r in own]
             if any(not leaves[r] or FORMS[own[r].form].fold for r in inside):
                 continue
-            small = math.prod(space) <= 64
-            if inside or small or any(r in kernel.reads for r in leaves):
+            if inside or math.prod(space) <= 64 or any(r in kernel.reads for r in leaves):
                 return step
         return None
 
@@ -528,7 +535,7 @@ def _tests(live: list[Value], users: dict[int, list[Value]]) -> set[int]:
 
 def _needed(region: Region, live: list[Value]) -> dict[int, str]:
     """Values that must be in memory because of who reads them, and who that is."""
-    needed = {v.number: "it is a result" for v in region.outputs}
+    needed = {v.number: RESULT for v in region.outputs}
     for v in reversed(live):
         where = FORMS[v.form].in_memory
         if where == "all":

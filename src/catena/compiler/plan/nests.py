@@ -12,7 +12,7 @@ import numpy as np
 from catena.compiler.graph import affine
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import NAMES
-from catena.compiler.kernels import loops
+from catena.compiler.kernels import loops, unused
 from catena.compiler.kernels.body import INDEX, Body, clamped_start, places
 from catena.compiler.kernels.loops import Fold, Nest, Run, Store
 from catena.compiler.plan.fuse import Fused, Kernel, Step
@@ -166,11 +166,11 @@ class NestBuilder:
             stores += store_value(body, v, moved, body.read(x, index, mask), mask)
         return stores
 
-    def copy(self, source: Value, target: Value, start: int = 0, axis: int = 0) -> Nest:
-        """What writes a value into memory, from `start` along a dimension."""
+    def copy(self, source: Value, target: Value, start: int | None = None) -> Nest:
+        """What writes a value into memory; where `start` is given, an operand into panels (`in_panels`)."""
         body, index = self.body(source.shape), dims(source.ndim)
-        to = (*index[:axis], affine.add(index[axis], affine.constant(start)), *index[axis + 1 :]) if start else index
-        return loops.from_body(body, (), store_value(body, target, to, body.read(source, index)))
+        to = index if start is None else in_panels(index, source.shape[-2], start)
+        return unused.leave_out(loops.from_body(body, (), store_value(body, target, to, body.read(source, index))))
 
     def update_slice(self, v: Value) -> Nest:
         x, update, *starts = v.args
@@ -353,6 +353,14 @@ def dims(rank: int) -> tuple:
 
 def part_name(v: Value) -> str:
     return "float32" if v.dtype == np.complex64 else "float64"
+
+
+def in_panels(index: tuple, each: int, start: int) -> tuple:
+    """Where an operand goes: the last dimensions of the target are panels, from the one at `start`, terms and rows;
+    those of the index blocks of `each` panels, terms, panels of a block, and rows.
+    """
+    *of, block, term, panel, row = index
+    return (*of, affine.shift(affine.add(affine.scale(block, each), panel), start), term, row)
 
 
 def store_value(body: Body, v: Value, index: tuple, s, mask: int = -1) -> list[Store]:

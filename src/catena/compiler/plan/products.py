@@ -36,6 +36,7 @@ from catena.core.errors import CompileError
 
 FEWEST_COLUMNS = 4  # of a product by tiles, whose lanes are columns; with fewer, lanes are terms
 FEWEST_ROWS, FEWEST_TERMS = 16, 16  # where lanes are terms, from which the right operand is copied to have them so
+PANELS = 8  # of the left operand that are filled at once: what is read of a term is whole lines
 FEWEST_BESIDE_VECTOR = 64  # likewise where one operand is a vector, and the other is read once
 
 
@@ -338,17 +339,22 @@ def _in_tiles(p: Planner, frame: Frame, x: Value, batch, terms, rows, plan, anew
     flat = beside(frame, "reshape", (*of, length, m), (flat,))
     panels = beside(frame, "beside", (*of, plan.down + bool(plan.left), length, plan.rows), (x,))
     size, first = panels.nbytes, (0,) * len(of)
-    turned = Transpose((*first, *(d + len(of) for d in (1, 0, 2))))
+    turned = Transpose((*range(len(of)), *(d + len(of) for d in (1, 0, 2, 3))))
     buffer = frame.blocks[panels.number] = p.allocate_anew(size) if anew else p.allocate(size)
-    for start, count, each in ((0, plan.down, plan.rows), (plan.down, int(plan.left > 0), plan.left)):
-        if count:
+    blocks, few = divmod(plan.down, PANELS)
+    parts = [(blocks, PANELS, plan.rows), (1, few, plan.rows), (1, 1, plan.left)]
+    start = begin = 0
+    for count, each, height in parts:
+        taken = count * each * height
+        if taken:
             part = flat
-            if count * each < m:
-                cut = Slice((*first, 0, start * plan.rows), (1,) * (len(of) + 2))
-                part = beside(frame, "slice", (*of, length, count * each), (flat,), cut)
-            part = beside(frame, "reshape", (*of, length, count, each), (part,))
-            part = beside(frame, "transpose", (*of, count, length, each), (part,), turned)
-            launch(p, frame, frame.nests.copy(part, panels, start, len(of)))
+            if taken < m:
+                cut = Slice((*first, 0, begin), (1,) * (len(of) + 2))
+                part = beside(frame, "slice", (*of, length, taken), (flat,), cut)
+            part = beside(frame, "reshape", (*of, length, count, each, height), (part,))
+            part = beside(frame, "transpose", (*of, count, length, each, height), (part,), turned)
+            launch(p, frame, frame.nests.copy(part, panels, start))
+            start, begin = start + count * each, begin + taken
     return buffer
 
 

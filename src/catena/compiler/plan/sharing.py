@@ -25,10 +25,16 @@ def half_units(nest: Nest) -> int:
     return max(body + len(nest.stores), 1)
 
 
+def _only_moves(nest: Nest) -> bool:
+    """Whether a nest brings what it reads to another layout: that waits for memory, whatever is counted."""
+    return not nest.folds and not nest.sequential and {s.op for s in nest.stmts} == {"load"}
+
+
 def chunk(sharing: Sharing, nest: Nest, in_place: bool, in_loop: bool = False) -> int | None:
     """Iterations of the outermost loop in one chunk; None when the nest stays on one thread."""
     total = work(nest)
     least = sharing.worthwhile_in_loops if in_loop else sharing.worthwhile
+    least //= sharing.moving if _only_moves(nest) else 1
     if total < least or any(f.running for f in nest.folds):
         return None
     if nest.sequential and nest.order[0] not in (nest.independent or ()):
