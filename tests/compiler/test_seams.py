@@ -202,3 +202,11 @@ def test_a_triangle_is_cut_where_it_begins():
     """What a program counts and compares is a seam, too: beside it nothing is asked."""
     made = jax.make_jaxpr(lambda x: jnp.where(jnp.arange(500) - 3 > 0, x, 1))(jnp.ones(500))
     assert "affine" in "".join(nests(made)) and "convert" not in "".join(nests(made))
+
+
+def test_what_is_no_integer_is_no_place():
+    x = np.array([1.0, np.inf, np.nan, -3.5], "f")
+    for op in (np.less, np.greater_equal):
+        for number in (np.inf, -np.inf, np.nan, 2.5):
+            found = jax.jit(lambda x: jnp.where(getattr(jnp, op.__name__)(x, number), x, 7))(x)  # noqa: B023
+            np.testing.assert_array_equal(found, np.where(op(x, number), x, 7))

@@ -238,7 +238,7 @@ class Body:
         op = v.params.op
         if KIND[v.dtype] == "c" or KIND[v.args[0].dtype] == "c" or (len(v.args) > 1 and KIND[v.args[1].dtype] == "c"):
             return complex_math.expand(self, op, v, xs)
-        if op in conditions.COMPARED and (places := self._places(xs)) is not None:
+        if op in conditions.COMPARED and v.args[0].bounds is not None and (places := self._places(xs)) is not None:
             return self._compared(op, *places)
         made = self.stmt(op, NAMES[v.dtype], tuple(xs), v.params.y)
         if v.bounds is not None and op in _MOVES and any(x in self.exact for x in xs) and made not in self.exact:
