@@ -243,3 +243,55 @@ def test_keys_are_no_numbers(name):
         for call in calls:
             with pytest.raises(TypeError):
                 call(keys)
+
+
+OF_NUMPY = {
+    "outer": jnp.outer,
+    "kron": jnp.kron,
+    "inner": jnp.inner,
+    "vdot": jnp.vdot,
+    "matmul": jnp.matmul,
+    "dot": jnp.dot,
+    "isclose": jnp.isclose,
+    "isin": jnp.isin,
+    "interp": lambda x, y: jnp.interp(x, jnp.sort(y), y) if isinstance(x, jax.Array) else jnp.interp(x, np.sort(y), y),
+    "trapezoid": jnp.trapezoid,
+    "gradient": lambda x, y: jnp.gradient(x),
+    "percentile": lambda x, y: jnp.percentile(x, 30),
+    "median of one": lambda x, y: jnp.median(x[:1]),
+    "nansum": lambda x, y: jnp.nansum(x),
+    "nanmax": lambda x, y: jnp.nanmax(x),
+    "matrix_rank": lambda x, y: jnp.linalg.matrix_rank(x[:, None] * y),
+    "solve": lambda x, y: jnp.linalg.solve(x[:9].reshape(3, 3), y[:3]),
+    "window": lambda x, y: jax.lax.dynamic_slice(x, (2,), (3,)),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMPY)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_numpy_arrays_have_the_bits_of_arrays_and_are_not_kept(name, dtype):
+    x, y = (np.random.default_rng(7).normal(size=(2, 12)) * 5).astype(dtype)
+    kept = OF_NUMPY[name](x, y)
+    want = OF_NUMPY[name](jnp.asarray(x), jnp.asarray(y))
+    assert kept.dtype == want.dtype and kept.shape == want.shape and kept.weak_type == want.weak_type
+    x[...], y[...] = 77, 77
+    assert np.asarray(kept).tobytes() == np.asarray(want).tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "uint8", "bfloat16"])
+def test_windows_of_concrete_arrays_are_where_programs_have_them(dtype):
+    x, sizes = jnp.arange(35).reshape(5, 7).astype(dtype), (2, 3)
+    compiled = jax.jit(lambda x, *at: jax.lax.dynamic_slice(x, at, sizes))
+    for at in [(0, 0), (3, 4), (-1, -7), (-9, 9), (2**40, -(2**40)), (jnp.int32(2), 1), (np.int32(-2), jnp.int32(3))]:
+        want = compiled(x, *[int(np.clip(int(i), -100, 100)) for i in at])
+        for operand in (x, np.asarray(x)):
+            found = jax.lax.dynamic_slice(operand, at, sizes)
+            assert found.dtype == want.dtype and np.array_equal(found, want), at
+    for wrong in [(2, 8), (2,), (-1, 2)]:
+        with pytest.raises((TypeError, ValueError)):
+            jax.lax.dynamic_slice(x, (0, 0), wrong)
+    for at in [(0,), (np.int32(0), jnp.uint8(0)), (0.0, 1), (jnp.int32(0), np.int64(0))][
+        : 3 + jax.config.jax_enable_x64
+    ]:
+        with pytest.raises((TypeError, ValueError)):
+            jax.lax.dynamic_slice(x, at, sizes)

@@ -937,3 +937,22 @@ def test_arrays_keep_the_order_that_programs_read():
     for _ in range(3):
         np.testing.assert_array_equal(f(spread), np.full(1000, 3.0))
     assert spread._value.strides == (0,)  # still a single number in memory
+
+
+def test_results_of_operations_are_known_by_their_types(monkeypatch):
+    """Nobody asked what they are before; the call goes the short way nevertheless."""
+    once, tree, static = (
+        jax.jit(lambda x: x * 2),
+        jax.jit(lambda t: t["a"] + t["b"]),
+        jax.jit(lambda x, n: x * n, static_argnums=1),
+    )
+    x = jnp.arange(4.0)
+    calls = (
+        lambda: once(x + 1),
+        lambda: tree({"a": x + 1, "b": x[::-1]}),
+        lambda: static(jnp.asarray(np.ones(4, "f")), 3),
+    )
+    wanted = [np.asarray(call()) for call in calls]
+    monkeypatch.delattr(type(once), "_call")
+    for call, want in zip(calls, wanted, strict=True):
+        assert np.array_equal(call(), want)

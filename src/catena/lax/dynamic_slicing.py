@@ -301,6 +301,37 @@ def _known_start(start: int, size: int, allow_negative: bool, dtype):
     return found
 
 
+_INTEGERS = (np.int32, np.int64)
+_STARTS = frozenset(map(np.dtype, _INTEGERS))
+
+
+def _known_corner(operand, starts, sizes) -> list[int] | None:
+    """Where a window of a concrete array starts, as integers; None for whatever is not plain. The hot path."""
+    if type(operand) is not Array and not (type(operand) is np.ndarray and operand.dtype in _PLAIN):
+        return None
+    value = operand._value if type(operand) is Array else operand
+    if context.trace is not None or context.debug_checks or type(value) is not np.ndarray:
+        return None
+    if type(starts) not in (tuple, list) or type(sizes) not in (tuple, list) or not value.ndim:
+        return None
+    if not value.ndim == len(starts) == len(sizes) or not {int}.issuperset(map(type, sizes)):
+        return None
+    if len({x.dtype for x in starts if type(x) in _INTEGERS or type(x) is Array}) > 1:
+        return None
+    corner = [x.item() if type(x) in _INTEGERS or _is_start(x) else x for x in starts]
+    if not {int}.issuperset(map(type, corner)) or not all(0 <= k <= n for k, n in zip(sizes, value.shape, strict=True)):
+        return None
+    return [c + n if c < 0 else c for c, n in zip(corner, value.shape, strict=True)]
+
+
+_PLAIN = frozenset(map(np.dtype, ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "float32")))
+
+
+def _is_start(x) -> bool:
+    """Whether this is a concrete integer of a dtype that holds any of ours."""
+    return type(x) is Array and type(x._value) is np.ndarray and not x._value.ndim and x._value.dtype in _STARTS
+
+
 def dynamic_slice(
     operand,
     start_indices,
@@ -327,6 +358,11 @@ def dynamic_slice(
     >>> dynamic_slice(np.arange(5), (3,), (3,))
     Array([2, 3, 4], dtype=int32)
     """
+    if allow_negative_indices is True and (corner := _known_corner(operand, start_indices, slice_sizes)):
+        window = _window(operand.shape, corner, slice_sizes)
+        if type(operand) is Array:
+            return make_array(operand._value[window], operand._weak)
+        return make_array(operand[window].copy(), False)
     starts = _starts(operand, start_indices, allow_negative_indices)
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=static_sizes(slice_sizes, "slice_sizes"))
 

@@ -395,16 +395,21 @@ def direct(x) -> bool:
 
 
 def concrete_values(fast, *xs):
-    """The NumPy values of ``xs`` where all are Arrays of one dtype in ``fast``, none is weak, and NumPy may
-    compute on them right now; else None.
+    """The NumPy values of ``xs`` where all are arrays of one dtype in ``fast``, none is weak, and NumPy may compute on
+    them right now; else None. Of NumPy's arrays, which may change, they are copies.
     """
     if context.trace is not None or context.debug_checks:
         return None
     values, dtype = [], None
     for x in xs:
-        if type(x) is not Array or x._weak:
+        if type(x) is Array:
+            if x._weak:
+                return None
+            value = x._value
+        elif type(x) is np.ndarray and x.dtype in fast:
+            value = np.array(x, dtypes.canonicalize_dtype(x.dtype))
+        else:
             return None
-        value = x._value
         if value.dtype is not dtype:
             if dtype is not None or value.dtype not in fast:
                 return None

@@ -405,11 +405,13 @@ def interp(
 
 def _interp_by_numpy(x, xp, fp):
     """The interpolation of concrete real numbers of one dtype; None for anything else."""
-    if not (type(x) is type(xp) is type(fp) is Array and direct(x) and x.dtype in REAL):
+    found = concrete_values(REAL, x, xp, fp)
+    if not found:
         return None
-    if not x.dtype is xp.dtype is fp.dtype or xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
+    x, xp, fp = found
+    if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
         return None
-    values = run(np.interp, x._value, xp._value, fp._value)
+    values = run(np.interp, x, xp, fp)
     return make_array(np.asarray(values, x.dtype))
 
 

@@ -30,22 +30,24 @@ from catena.numpy.boundary import (
     static_int,
     user_dtype,
 )
-from catena.numpy.hot import C64, C128, F32, F64, NUMBER
+from catena.numpy.hot import C64, C128, F32, F64, INT, NUMBER
 from catena.numpy.placement import placed
 from catena.numpy.promotion import promote_dtypes
 from catena.typing import ArrayLike, DTypeLike
 
 _REAL = frozenset({F32, F64})
 _FAST = frozenset({F32, F64, C64, C128})
+FEW_INTEGERS = 256
 _product = np.ndarray.dot  # the method has a third of the overhead of np.matmul
 
 
-def fast_product(a, b):
+def fast_product(x, y, weak: bool):
     """The product of two concrete vectors or matrices by BLAS, or None where it is not that simple: large ones are for
-    all threads, long sums for more precision.
+    all threads, long sums for more precision. Few integers are multiplied by NumPy's loops, which are as exact.
     """
-    x, y = a._value, b._value
-    if x.dtype is y.dtype and x.dtype in _FAST and 1 <= x.ndim <= 2 and 1 <= y.ndim <= 2 and x.shape[-1] == y.shape[0]:
+    if x.dtype is y.dtype and 1 <= x.ndim <= 2 and 1 <= y.ndim <= 2 and x.shape[-1] == y.shape[0]:
+        if x.dtype not in _FAST and not (x.dtype in INT and x.size + y.size <= FEW_INTEGERS):
+            return None
         if x.size + y.size > LONG_SUM:  # else neither sums nor work can be too large
             k = y.shape[0]
             if k > LONG_SUM or not is_small_product(x.size, y.size, k):
@@ -54,7 +56,7 @@ def fast_product(a, b):
             x, y = dense(x), dense(y)
         value = quiet.run(_product, x, y)
         value = value if type(value) is np.ndarray else np.asarray(value)
-        return make_array(value, a._weak and b._weak)
+        return make_array(value, weak)
     return None
 
 
@@ -104,11 +106,14 @@ def matmul(
     """
     if out_sharding is not None:
         return told(out_sharding, matmul, a, b, precision=precision, preferred_element_type=preferred_element_type)
-    if type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks:  # the hot path
-        if precision is None and preferred_element_type is None and out_sharding is None:
-            product = fast_product(a, b)
-            if product is not None:
-                return product
+    if precision is None and preferred_element_type is None:  # the hot path
+        if type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks:
+            product = fast_product(a._value, b._value, a._weak and b._weak)
+        else:
+            found = concrete_values(NUMBER, a, b)
+            product = fast_product(*found, False) if found else None
+        if product is not None:
+            return product
     a, b, dtype, weak = _operands("matmul", a, b, preferred_element_type)
     for i, x in enumerate((a, b)):
         if not x.ndim:
@@ -165,11 +170,14 @@ def dot(
     """
     if out_sharding is not None:
         return told(out_sharding, dot, a, b, precision=precision, preferred_element_type=preferred_element_type)
-    if type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks:  # the hot path
-        if precision is None and preferred_element_type is None and out_sharding is None:
-            product = fast_product(a, b)
-            if product is not None:
-                return product
+    if precision is None and preferred_element_type is None:  # the hot path
+        if type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks:
+            product = fast_product(a._value, b._value, a._weak and b._weak)
+        else:
+            found = concrete_values(NUMBER, a, b)
+            product = fast_product(*found, False) if found else None
+        if product is not None:
+            return product
     a, b, dtype, weak = _operands("dot", a, b, preferred_element_type)
     return placed(_dot(a, b, precision, dtype, weak))
 

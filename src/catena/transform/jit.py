@@ -124,6 +124,8 @@ class JitFunction(Face, Generic[P, R]):
             if flat and (not self._cache.trees or WITH_TYPES.issuperset(map(type, args))):  # hot: Arrays, seen before
                 try:
                     found = self._fast.get((context.global_key, context.local_key, *[x._aval for x in args]))  # type: ignore[attr-defined]
+                    if found is None:
+                        found = self._fast.get((context.global_key, context.local_key, *noted_types(args)))
                 except AttributeError:  # not an Array
                     found = None
                 if found is not None:
@@ -132,6 +134,8 @@ class JitFunction(Face, Generic[P, R]):
                 try:
                     key, avals, leaves, arrays = self._hot_key(args, kwargs)
                     found = self._cache.how(key, avals)
+                    if found is None:
+                        found = self._cache.how(key, noted_types(arrays))
                 except Exception:  # no value of the language, or no key: the long way says which, if any
                     found = None
                 if found is not None:
@@ -486,6 +490,14 @@ def readable_arrays(leaves: list) -> list:
     if WITH_TYPES.issuperset(map(type, leaves)):
         return leaves
     return [x if type(x) is Array else READERS[type(x)](x) for x in leaves]
+
+
+def noted_types(arrays) -> list:
+    """The types of arrays; of those that an operation has just made, they are noted here for the first time."""
+    for x in arrays:
+        if x._aval is None and type(x) is Array and type(x._value) is np.ndarray:
+            x.aval  # noqa: B018
+    return [x._aval for x in arrays]
 
 
 def as_it_is(x):

@@ -12,10 +12,9 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
-from catena.core.context import context
 from catena.lax.linalg.algebra import adjoint
 from catena.lax.policy import LIBRARY
-from catena.numpy.boundary import as_array_argument, broadcast_to, convert, like, run
+from catena.numpy.boundary import as_array_argument, broadcast_to, concrete_values, convert, like, run
 from catena.numpy.creation import eye
 from catena.numpy.index_update import IndexUpdateRef
 from catena.numpy.reading import read
@@ -58,7 +57,7 @@ class SVDResult(NamedTuple):
 
 def inexact_matrix(name: str, a, position=0):
     """An argument as matrices of an inexact dtype."""
-    if matrix_value(a) is not None:
+    if type(a) is Array and matrix_value(a) is not None:
         return a
     a = as_array_argument(name, a, position)
     if a.ndim < 2:
@@ -79,10 +78,10 @@ def matrix_value(a) -> np.ndarray | None:
     for all else, such as large matrices, which LAPACK shares out among its threads: a program calls it on one, so that
     the bits do not tell how many there are. The hot path of every function here.
     """
-    if type(a) is not Array or context.trace is not None or a.weak_type or context.debug_checks:
+    if type(a) is not Array and type(a) is not np.ndarray or a.ndim < 2 or not 0 < a.size < LIBRARY.least:
         return None
-    value = a._value
-    return value if value.dtype in LAPACK and value.ndim > 1 and 0 < value.size < LIBRARY.least else None
+    found = concrete_values(LAPACK, a)
+    return found[0] if found else None
 
 
 def square_value(a) -> np.ndarray | None:
