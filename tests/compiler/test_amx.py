@@ -111,6 +111,34 @@ def test_the_right_operand_is_packed_from_where_it_lies(spec, steps, dtype):
         np.testing.assert_array_equal(made, expected)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, BF16], ids=["int8", "bfloat16"])
+@pytest.mark.parametrize("spec, steps", [("mk,nk->mn", 2), ("bmk,bnk->bmn", 2), ("mkb,nkb->mn", 2), ("km,nk->mn", 3)])
+def test_a_right_operand_whose_terms_lie_side_by_side_is_transposed_word_by_word(spec, steps, dtype):
+    """As weights are in the gradient of what they are multiplied with: in one step, not in a copy and the packing."""
+    rng = np.random.default_rng(15)
+    sizes = dict(b=2, m=40, n=320, k=128)
+    x, y = (rng.integers(-9, 10, [sizes[c] for c in s]).astype(dtype) for s in spec.split("->")[0].split(","))
+    f = lambda x, y: jnp.einsum(spec, x, y, preferred_element_type=jnp.int32 if dtype == np.int8 else np.float32)
+    program, tiles = planned(f, x, y)
+    assert len(tiles) == 1 and len(list(program.steps())) == steps
+    expected = np.einsum(spec, x.astype(np.float32), y.astype(np.float32))
+    for made in (jax.jit(f)(x, y), interpreted(program, [x, y])[0]):
+        np.testing.assert_array_equal(made, expected)
+
+
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (33, 70, 47), (300, 500, 257)], ids=str)
+@pytest.mark.parametrize("scale", [1.0, 1e19, 3e-20])
+def test_results_are_sums_that_are_rounded(sizes, scale):
+    """To the bit, NaN, infinity and the smallest ones, too."""
+    m, k, n = sizes
+    rng = np.random.default_rng(16)
+    x, y = ((rng.normal(size=shape) * scale).astype(BF16) for shape in ((m, k), (k, n)))
+    x[3], y[5], x[7, 2] = np.inf, -np.inf, np.nan
+    sums = jax.jit(lambda x, y: jax.lax.dot(x, y, preferred_element_type=np.float32))(x, y)
+    made = np.asarray(jax.jit(jnp.matmul)(x, y))
+    np.testing.assert_array_equal(made.view(np.uint16), np.asarray(sums).astype(BF16).view(np.uint16))
+
+
 @pytest.mark.parametrize("m, n", [(2049, 2048), (1030, 4100), (2050, 4096)])
 def test_results_that_go_past_the_caches(m, n):
     """Those of 16 MiB and more, by whole lines where rows begin at such."""

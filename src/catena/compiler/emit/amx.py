@@ -32,6 +32,7 @@ from catena.compiler.plan.amx import BYTES, SIDE, AmxProduct
 
 ROWS = 16  # of a register, each of `BYTES`
 INSTRUCTIONS = {"bfloat16": "tdpbf16ps", "int8": "tdpbssd"}
+ROUND = "@llvm.x86.avx512bf16.cvtne2ps2bf16.512"
 SUMS = {"bfloat16": TYPES["float32"], "int8": TYPES["int32"]}
 # What `ldtilecfg` reads, in words of 64 bits: the palette, then the bytes in a row of each register, then its rows.
 CONFIGURATION = (1, 0, *[0x0001000100010001 * BYTES] * 2, 0, 0, 0x0101010101010101 * ROWS, 0)
@@ -43,9 +44,11 @@ PARAMETERS = (
 
 
 @lru_cache(maxsize=8)
-def text(operands: str, t: Type) -> str:
+def text(operands: str, t: Type, rounds: bool) -> str:
     """Parameters and body of a block of C, of type `t`, from such operands: rows lie `line` bytes apart in A
     and `across` elements in C, so many `rows` and `lanes` are stored, `past` the caches if these are whole lines.
+    Whether an instruction `rounds` two vectors of sums to bfloat16 is the processor's: it takes subnormal ones as
+    zeros, and there are none.
     """
     e = Emitter()
     block = e.slot(f"[{SIDE * LINE} x i8]", 64)
@@ -77,7 +80,7 @@ def text(operands: str, t: Type) -> str:
     e.start(whole)
     e.branch(goes_past, past, through)
     e.start(past)
-    _store_rows(e, operands, t, block, streams.PAST)
+    _store_rows(e, operands, t, block, rounds, streams.PAST)
     e.jump(done)
     e.start(through)
     if t.narrow:
@@ -86,7 +89,7 @@ def text(operands: str, t: Type) -> str:
         _store(e, "%c", line)
         e.jump(done)
     e.start(parts)
-    _store_rows(e, operands, t, block)
+    _store_rows(e, operands, t, block, rounds)
     e.jump(done)
     e.start(done)
     return "\n".join([f"({PARAMETERS}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
@@ -99,19 +102,29 @@ def _store(e: Emitter, place: str, line: str | int) -> None:
         e.do(f"call void @llvm.x86.tilestored64(i8 {tile}, ptr {at}, i64 {line})")
 
 
-def _store_rows(e: Emitter, operands: str, t: Type, block: str, past: str = "") -> None:
+def _store_rows(e: Emitter, operands: str, t: Type, block: str, rounds: bool, past: str = "") -> None:
     """Writes as much of the four tiles as is there, by way of memory of its own; or all of them, `past` the caches."""
     _store(e, block, LINE)
     mask = None if past else lanes_of(e, "%lanes", SIDE)
     row, opened = e.begin_loop(0, "%rows")
-    x = e.load(SUMS[operands], e.element(block, "i8", e.op(f"mul nuw nsw i64 {row}, {LINE}")), SIDE)
-    x = special.round_bfloat16(e, x, SIDE) if t.narrow else x
+    raw = _row(e, operands, t, e.element(block, "i8", e.op(f"mul nuw nsw i64 {row}, {LINE}")), rounds)
     to = e.element("%c", t.memory, e.op(f"mul nuw nsw i64 {row}, %across"))
     if past:
-        e.do(f"store {vector(t.memory, SIDE)} {e.narrow(x, t, SIDE)}, ptr {to}, align {streams.LINE}, {past}")
+        e.do(f"store {vector(t.memory, SIDE)} {raw}, ptr {to}, align {streams.LINE}, {past}")
     else:
-        e.store(t, x, to, SIDE, mask=mask)
+        e.store_raw(t, raw, to, SIDE, mask)
     e.end_loop(opened)
+
+
+def _row(e: Emitter, operands: str, t: Type, place: str, rounds: bool) -> str:
+    """A row of sums as C holds it."""
+    if t.narrow and rounds:
+        low, high = (e.load(SUMS[operands], e.element(place, "i8", at), SIDE // 2) for at in (0, LINE // 2))
+        halves = f"<{SIDE // 2} x float>"
+        x = e.op(f"call <{SIDE} x bfloat> {ROUND}({halves} {high}, {halves} {low})")
+        return e.op(f"bitcast <{SIDE} x bfloat> {x} to {vector(t.memory, SIDE)}")
+    x = e.load(SUMS[operands], place, SIDE)
+    return e.narrow(special.round_bfloat16(e, x, SIDE) if t.narrow else x, t, SIDE)
 
 
 def lanes_of(e: Emitter, there: str, width: int, first: int = 0) -> str:
@@ -135,7 +148,8 @@ def product(w, step: AmxProduct) -> None:
     size, sizes = p.operands.bytes, after.sizes if after else []
     numbers = [p.column_blocks, p.row_blocks, p.blocks * SIDE, p.rows, p.panels, p.all_panels, p.columns, p.steps,
                size * p.by_member, size * p.by_row, p.panel, int(step.past_caches), *sizes]  # fmt: skip
-    body = _task(w.function(text(p.operands.name, p.type)), p.type, after, len(pointers))
+    block = text(p.operands.name, p.type, "avx512bf16" in w.machine.features)
+    body = _task(w.function(block), p.type, after, len(pointers))
     parallel.through_pool(w, body, pointers, p.tasks, numbers, p.products // 128)
 
 

@@ -14,13 +14,16 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from catena.compiler.graph import affine
 from catena.compiler.graph.forms import Constant, Pad, Transpose
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import NAMES, TYPES, Type
+from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Machine
-from catena.compiler.plan import products
+from catena.compiler.plan import nests, products
 from catena.compiler.plan.fuse import Step as FusedStep
+from catena.compiler.plan.launches import launch
 from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.products import beside
 from catena.compiler.plan.program import Buffer, Step, nest_reads, nest_writes, operations
@@ -28,6 +31,7 @@ from catena.compiler.plan.program import Buffer, Step, nest_reads, nest_writes, 
 SIDE = 32  # rows and columns of a block of C: two tiles by two
 BYTES = 64  # of the terms of a row, that one instruction takes
 GROUP = 4  # bytes of a column's terms that lie side by side in B
+WORD = np.dtype(np.uint32)  # of so many
 
 TASK = 1 << 23  # multiplications that make a task: some 10 us
 SHARED = 1 << 24  # from which on threads pay
@@ -242,17 +246,39 @@ def _right(p: Planner, frame: Frame, x: Value, dims, shape: tuple[int, int, int]
     found, copied = products.strides(frame, x), None
     steps = [] if found is None else [products.group(x, found[1], group) for group in dims]
     apart = [step for step in steps if step is not None]
+    size = form.members * form.panels * form.panel
     if found is not None and len(apart) == len(dims) and (apart[2] == 1 or form.columns == 1):
         source, (by_member, by_term, _) = p.address(frame, found[0]), apart
+    elif found is not None and len(apart) == len(dims) and _is_of_words(form, *apart):
+        made = p.allocate_anew(size) if anew else p.allocate(size)
+        launch(p, frame, _words(frame, found[0], made, form, apart[0], apart[2]))
+        return made
     else:
         source = copied = products.copied(p, frame, _moved(frame, x, [d for group in dims for d in group], shape))
         by_member, by_term = form.terms * form.columns, form.columns
-    size = form.members * form.panels * form.panel
     made = p.allocate_anew(size) if anew else p.allocate(size)
     frame.steps.append(AmxPacking(form._replace(by_member=by_member, by_term=by_term), source, made))
     if copied is not None:
         p.free(copied)
     return made
+
+
+def _is_of_words(form: Panels, by_member: int, by_term: int, by_column: int) -> bool:
+    """Whether an operand whose terms lie side by side is whole steps and panels: each group of terms is a word."""
+    whole = form.terms * form.type.bytes % BYTES == 0 and form.columns % SIDE == 0
+    return by_term == 1 and whole and all(step * form.type.bytes % GROUP == 0 for step in (by_member, by_column))
+
+
+def _words(frame: Frame, x: Value, made: Buffer, form: Panels, by_member: int, by_column: int) -> Nest:
+    """What packs such an operand, the stored value `x`: a transposition of words."""
+    body = frame.nests.body((form.members, form.panels, form.groups, SIDE))
+    member, panel, group, column = index = nests.dims(4)
+    each = GROUP // form.type.bytes
+    steps = [(member, by_member // each), (column, by_column // each), (panel, SIDE * by_column // each), (group, 1)]
+    word = body.stmt("load", WORD.name, (), (frame.fused.root(x), WORD.name, affine.combination(steps)))
+    panels = beside(frame, "beside", body.extents, (x,), dtype=WORD)
+    frame.blocks[panels.number] = made
+    return loops.from_body(body, (), nests.store_value(body, panels, index, word))
 
 
 def _moved(frame: Frame, x: Value, order, shape: tuple) -> Value:
