@@ -191,6 +191,14 @@ def test_tiles_fit_the_registers_and_the_sizes():
             assert p.rows <= m and p.columns <= n and p.panels * p.columns + p.rest == n
 
 
+def test_a_row_has_tiles_of_more_columns_and_all_terms_where_loops_find_the_matrix_near():
+    plan = lambda times, *sizes: contraction.plan(matrices(*sizes), X86_64_V4, True, times)
+    assert plan(1, 1, 128, 64).columns == 128 and plan(1, 2, 128, 64).columns <= 64
+    parts = lambda times, *sizes: [part.steps for part in plan(times, *sizes).outside]
+    assert parts(20, 1, 128, 512) == [] and parts(1, 1, 128, 512) == [contraction.TERMS_OF_ROW]
+    assert parts(20, 1, 2048, 512) == [contraction.TERMS_OF_ROW]  # beyond the second cache
+
+
 @pytest.mark.parametrize(
     "extents", [(8, 32, 32), (2, 56, 56), (7, 13, 17), (3, 5, 1000), (97, 3), (2000, 3), (4, 1), (2, 3, 4, 50), (700,)]
 )

@@ -1,5 +1,7 @@
 """Small arrays in loops: those that are taken apart somewhere are computed element by element, whole ones by lanes."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,37 @@ def test_slots_are_copied_as_they_are_read():
     whole = program_of(jax.make_jaxpr(sums)(numbers(16), numbers(STEPS, 16)), machine=X86_64_V3)
     assert set(pieces.of_slots(apart.body).values()) == {4}
     assert 64 not in [b.bytes for b in pieces.of_slots(whole.body)]
+
+
+def test_rows_of_small_matrices_are_copied_as_rows():
+    step = lambda c, x: (0.9 * c + x[:, None] * x, c @ x)  # noqa: E731
+    f = lambda xs: lax.scan(step, jnp.zeros((5, 5)), xs)  # noqa: E731
+    program = program_of(jax.make_jaxpr(f)(numbers(STEPS, 5)), machine=X86_64_V3)
+    assert [size for b, size in pieces.of_slots(program.body).items() if b.bytes == 100] == [20] * 2
+    c, xs = np.zeros((5, 5)), numbers(STEPS, 5)
+    for x in xs.astype(np.float64):
+        c = 0.9 * c + np.outer(x, x)
+    np.testing.assert_allclose(jax.jit(f)(xs)[0], c, rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("machine", [X86_64_V3, AARCH64])
+@pytest.mark.parametrize("n", [12, 20, 33, 50])
+def test_copies_are_of_the_vectors_that_loops_write(machine, n):
+    """A longer one is no vector of a register: of 20 lanes, LLVM makes 20 scalars in each iteration."""
+    f = lambda w, xs: lax.scan(lambda w, x: (0.9 * w + x, None), w, xs)[0]  # noqa: E731
+    text = text_of(jax.make_jaxpr(f)(numbers(n), numbers(STEPS, n)), machine=machine)
+    assert not [m for m in re.findall(r"(?:load|store) <(\d+) x ", text) if 4 * int(m) > machine.vector_bytes]
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_functions_of_few_elements_have_lanes(n):
+    """Each look-up in a table of a function's text, by a scalar, goes through memory."""
+    f = lambda w, xs: lax.scan(lambda w, x: (jnp.tanh(0.9 * w + x), w), w, xs)  # noqa: E731
+    w, xs = numbers(n), numbers(STEPS, n)
+    assert n in [s.nest.width for s in in_loop(f, w, xs)]
+    last, kept = jax.jit(f)(w, xs)
+    for k in range(n):  # whatever the lanes
+        np.testing.assert_array_equal(kept[:, k], jax.jit(f)(w[k], xs[:, k])[1])
 
 
 @pytest.mark.parametrize("machine", [X86_64_V3, AARCH64])

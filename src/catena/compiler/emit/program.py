@@ -106,8 +106,10 @@ class ProgramWriter:
             x = self.e.op(f"load i{8 * size}, ptr {source}, align 1")
             self.e.do(f"store i{8 * size} {x}, ptr {dest}, align 1")
         elif size <= SLOT_BYTES and size % 4 == 0:
-            x = strided.neighbours(self.e, "i32", source, size // 4, 1)
-            self.e.do(f"store <{size // 4} x i32> {x}, ptr {dest}, align 1")
+            for at in range(0, size, self.machine.vector_bytes):  # as loops write them, so that LLVM keeps them apart
+                n = min(self.machine.vector_bytes, size - at) // 4
+                x = strided.neighbours(self.e, "i32", self.e.element(source, "i8", at), n, 1)
+                self.e.do(f"store <{n} x i32> {x}, ptr {self.e.element(dest, 'i8', at)}, align 1")
         else:
             count = size if size <= SLOT_BYTES else self.number(size)  # of what is known, slots become registers
             self.e.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {dest}, ptr {source}, i64 {count}, i1 false)")

@@ -18,6 +18,7 @@ import numpy as np
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
+from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.types import DTYPES, TYPES, Type
 from catena.compiler.kernels import merging, short_rows, splitting, unused
 from catena.compiler.kernels.body import Body, Stmt
@@ -29,6 +30,7 @@ from catena.core.errors import CompileError
 
 COPIES = 4  # of the accumulators of a fold, which do not wait for each other
 CHECKS = -1  # the number by which a nest that tests names the cell where failures are noted
+DIVIDED = ("div", "rem", "sqrt", "integer_pow")  # of which a scalar is an instruction or two
 FEW = 4  # iterations of a nest without lanes: scalars in registers need no shuffles
 
 
@@ -305,6 +307,8 @@ def is_extreme(fold: Fold) -> bool:
 
 def _few(nest: Nest, vector_bytes: int, few: int) -> int:
     """The iterations that have no lanes: not more than are added up one by one anyhow."""
+    if not nest.reduced and any(s.op in COSTLY and s.op not in DIVIDED for s in nest.stmts):
+        return 1
     sums = [_sum_bytes(f) for f in nest.folds if f.is_ordered]
     return FEW if sums and nest.trips > vector_bytes // max(sums) else few
 

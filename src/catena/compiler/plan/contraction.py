@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from catena.compiler.graph.symbols import decided
 from catena.compiler.graph.types import Type
-from catena.compiler.machine import Machine
+from catena.compiler.machine import Machine, Products
 
-# Where there is one row, and B is more than the nearest cache holds, B is read once, from where it lies:
+# Where there is one row, B is read once, from where it lies. If that is no near cache (in loops the second one is):
 TERMS_OF_ROW = 8  # that are added up at a time, along as many lines of B, which may all meet in one set of a cache
+MOST_OF_ROW = 8  # vectors of a tile of one row: additions to so many sums do not wait for each other
 SOONER = 0.02  # of the time: what another tile than that which is quickest when full has to save
 RAGGED = 0.03  # of the time: what one function for all numbers of rows that are left may cost
 FAR = 4.0  # times as long: tiles that find about each number of A in another line, not in the nearest cache
@@ -166,7 +167,8 @@ def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: in
     bytes_ = math.prod(x.extent for x in contraction.terms) * contraction.columns * contraction.type.bytes
     repeats = math.prod(x.extent for x in contraction.rows)
     is_large = bytes_ > machine.memory.first_cache
-    longest = TERMS_OF_ROW if repeats == 1 and is_large else limits.terms
+    from_afar = bytes_ > (machine.memory.first_cache if times == 1 else machine.memory.second_cache)
+    longest = TERMS_OF_ROW if repeats == 1 and from_afar else limits.terms
     in_panels = is_large and (contraction.columns > columns or contraction.terms[-1].b > contraction.columns)
     if contiguous and in_panels and times == 1 and len(contraction.rows) == 1:
         least = (1 if bytes_ > machine.memory.second_cache else 4) * limits.packing.rows_in_tasks
@@ -272,10 +274,14 @@ def _tiles(machine: Machine) -> list[tuple[int, int]]:
     limits, registers = machine.products, machine.vector_registers - 1
     found = [
         (vectors, m)
-        for vectors in range(1, limits.most_vectors + 1)
-        for m in range(1, min(limits.most_rows, (registers - vectors) // vectors) + 1)
+        for vectors in range(1, MOST_OF_ROW + 1)
+        for m in range(1, min(_most_rows(vectors, limits), (registers - vectors) // vectors) + 1)
     ]
     return sorted(found, key=lambda tile: _cycles(tile[1], tile[0]) / math.prod(tile))
+
+
+def _most_rows(vectors: int, limits: Products) -> int:
+    return limits.most_rows if vectors <= limits.most_vectors else 1
 
 
 def _cycles(m: int, vectors: int) -> float:
