@@ -105,6 +105,21 @@ def test_subnormals_are_not_flushed():
     assert (harness.Compiled("expm1", "double", 8)(np.full(16, 5e-324)) == 5e-324).all()
 
 
+@pytest.mark.parametrize("name", ["erf", "tanh", "log", "log1p", "cbrt"])
+@pytest.mark.parametrize("elem", ["float", "double"])
+def test_lanes_beside_subnormal_arguments(name, elem):
+    """What a vector does for subnormal lanes changes no other one, and each of them is rounded as others are."""
+    fmt = FORMATS[elem]
+    step = np.finfo(fmt.scalar).smallest_subnormal
+    low = step * np.array([1, 2, 3, 5, 1000, 12345, 2**22 + 1, 2**22 + 3], fmt.scalar)
+    others = np.array([0, 0.1, 1, 20, fmt.tiny, np.nan, np.inf, 0.3], fmt.scalar)
+    run = harness.Compiled(name, elem, 8)
+    mixed = run(np.stack([low, others], 1).ravel()).reshape(8, 2)
+    np.testing.assert_array_equal(mixed[:, 1], run(others))
+    for x, got in zip(low.tolist(), mixed[:, 0].tolist()):
+        assert accuracy.error(got, accuracy.REFERENCES[name](accuracy.mp.mpf(x)), elem) <= 0.75
+
+
 @pytest.mark.parametrize("elem, bits", [("float", 60), ("double", 200)])
 def test_what_keeps_subnormals_out_changes_no_result(elem, bits):
     """Arguments that are added to something negligible: those that it makes zero, those around, and subnormal ones."""

@@ -10,7 +10,7 @@ from .constants import LN2, LOG2_E, LOG10_2, LOG10_E
 from .double_double import Pair, constant, fast_two_sum, multiply, two_product, two_sum
 from .double_double import add as add_pairs
 from .polynomials import fitted_to
-from .text import FORMATS, Value, fabs, fma, horner, select
+from .text import FORMATS, Value, fabs, fma, horner, raised, select
 
 SQRT_HALF = 0.7071067811865476
 INFINITY = float("inf")
@@ -20,7 +20,7 @@ def reduce_log(x: Value) -> tuple[Value, Value]:
     """k (as a float) and f with x = 2^k (1 + f), for positive finite x, subnormals included."""
     fmt = x.format
     subnormal = x < fmt.tiny
-    k, f = reduce_normal_log(select(subnormal, x * 2.0**fmt.mantissa_bits, x))
+    k, f = reduce_normal_log(select(subnormal, raised(x, fmt.mantissa_bits), x))
     return k - select(subnormal, x.like(fmt.mantissa_bits), 0.0), f
 
 

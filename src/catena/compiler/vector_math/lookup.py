@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .text import FORMATS, Type, Value, copysign, fabs, fma, literal, minimum, select
+from .text import FORMATS, Type, Value, copysign, fabs, fma, if_any, literal, minimum, select
 
 SIZE = 8  # what a vector of 2013 holds
 
@@ -32,7 +32,9 @@ class Rising(NamedTuple):
     coefficients: Sequence[Sequence[float]]  # of t, t^2, ...
 
     def __call__(self, x: Value) -> Value:
-        a = minimum(fabs(x), self.end)
+        whole = minimum(fabs(x), self.end)
+        subnormal = (whole > 0.0) & (whole < x.format.tiny)
+        a = if_any(subnormal, lambda: [select(subnormal, 0.0, whole)], [whole])[0]
         place = fma(a, self.scale, self.offset)
         index = place.bits().shift_right_logical(self.shift)
         t = a - entry(self.centres, index)
@@ -40,7 +42,14 @@ class Rising(NamedTuple):
         for numbers in reversed(self.coefficients[:-1]):
             slope = fma(slope, t, entry(numbers, index))
         value = select(place < self.edge, a, entry(self.values, index))
-        return copysign(fma(slope, t, value), x)
+        result = fma(slope, t, value)
+        return copysign(if_any(subnormal, lambda: [select(subnormal, self.near_zero(whole), result)], [result])[0], x)
+
+    def near_zero(self, a: Value) -> Value:
+        """What the first piece is for subnormal numbers, rounded once."""
+        first = int(np.float32(self.offset).view(np.int32)) >> self.shift
+        slope = 1.0 + float(np.float32(self.coefficients[0][first % SIZE]))
+        return (a.to_double() * slope).to_float()
 
 
 class Placed(NamedTuple):

@@ -26,6 +26,7 @@ from .text import (
     maximum,
     minimum,
     power_of_two,
+    raised,
     round_to_integer,
     select,
     sqrt,
@@ -38,7 +39,7 @@ def cbrt(x: Value) -> Value:
     fmt, a = x.format, fabs(x)
     thirds = fmt.mantissa_bits // 3 + 1
     subnormal = a < fmt.tiny
-    bits = select(subnormal, a * 8.0**thirds, a).bits()
+    bits = select(subnormal, raised(a, 3 * thirds), a).bits()
     biased = bits >> fmt.mantissa_bits
     # exponent = 3 k + remainder, by a multiplication: u / 3 = u * 21846 / 2^16 for the u that occur.
     multiple = 3 * 400

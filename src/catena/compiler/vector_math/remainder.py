@@ -8,7 +8,7 @@ significands, as many binary digits at a time as such a quotient has. Source: C'
 import math
 
 from .exponential import scale
-from .text import Value, copysign, fabs, fma, if_any, minimum, power_of_two, select, trunc, while_any
+from .text import Value, copysign, fabs, fma, if_any, minimum, power_of_two, raised, select, trunc, while_any
 
 
 def rem(x: Value, y: Value) -> Value:
@@ -51,7 +51,7 @@ def _parts(x: Value) -> tuple[Value, Value]:
     """The significand in [1, 2) of a positive number, and its exponent."""
     fmt = x.format
     subnormal = x < fmt.tiny
-    bits = select(subnormal, x * 2.0**fmt.mantissa_bits, x).bits()
+    bits = select(subnormal, raised(x, fmt.mantissa_bits), x).bits()
     exponent = bits.shift_right_logical(fmt.mantissa_bits) - fmt.bias
     significand = (bits - (exponent << fmt.mantissa_bits)).as_float(x.elem)
     return significand, exponent - select(subnormal, exponent.like(fmt.mantissa_bits), 0)

@@ -351,6 +351,14 @@ def power_of_two(n: Value, elem: str) -> Value:
     return ((n + fmt.bias) << fmt.mantissa_bits).as_float(elem)
 
 
+def raised(x: Value, by: int) -> Value:
+    """x 2^by of a subnormal x >= 0, for by >= mantissa_bits: its bits count its steps, and a number that has as large
+    ones is added and subtracted. A product with a subnormal number takes processors a hundred cycles, a sum does not.
+    """
+    base = x.like(x.format.tiny * 2.0**by)
+    return (x.bits() | base.bits()).as_float(x.elem) - base
+
+
 def any_lane(mask: Value) -> Value:
     """One truth value: whether any lane of the mask is set."""
     width = mask.type.width
