@@ -145,6 +145,21 @@ def test_parts_are_read_where_they_lie_by_a_choice_too(name):
     agrees(f, x)
 
 
+@pytest.mark.parametrize("steps, is_stored", [(3, False), (9, True)])
+def test_what_is_made_of_one_large_array_is_made_again(steps, is_stored):
+    """A few operations of an array that is read anyway are not written for those who need them after a fold."""
+
+    def f(x):
+        y = x
+        for k in range(steps):
+            y = jnp.maximum(y, k - 2.0) if k % 2 else y * 1.5
+        return y / (jnp.sum(y) + 1.0)
+
+    x = np.random.default_rng(0).uniform(1, 2, 70_000).astype("float32")
+    assert (", 0 bytes of temporaries" not in program(f, x)) == is_stored
+    np.testing.assert_allclose(jax.jit(f)(x), f(x), rtol=1e-5)
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 @pytest.mark.parametrize("shape", [(5, 3, 70), (4, 64, 64), (3, 9, 7)])
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "argmin", "any", "mean"])

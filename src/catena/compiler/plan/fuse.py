@@ -30,6 +30,7 @@ from catena.core.dtypes import KIND
 
 MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
 CHEAP = 2
+FEW_AGAIN, LARGE = 4, 1 << 17  # operations that are done again for each reader, and bytes of what is not written for it
 CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: see `_is_beside`
 NEAR, MOST_READERS = 3, 8  # kernels that a value may join: the last ones, and readers of a value with so few
 RESULT = "it is a result"
@@ -266,8 +267,31 @@ class _Fuser:
             if self._repeats(u, v) and (costly or weight > cheap or wasted):
                 return f"{u.form} v{u.number} would compute each element several times"
         if len(users) > 1 and (costly or weight > 1):
+            if not costly and v.size * v.dtype.itemsize >= LARGE and self._is_one_array(v):
+                return None
             return f"{len(users)} readers would compute it again"
         return None
+
+    def _is_one_array(self, v: Value) -> bool:
+        """Whether a few cheap operations make it of one array in memory, element by element, beside numbers: reading
+        that again costs no more than reading this one, which would be written first.
+        """
+        ops, ask, seen, arrays = 0, [v], {v.number}, set()
+        while ask and ops <= FEW_AGAIN:
+            x = ask.pop()
+            if x.size == 1 or x.form == "broadcast" and x.args[0].size == 1:
+                continue
+            if x.number in self.stored:
+                arrays.add(self.root_of(x))
+                if x.size * x.dtype.itemsize > v.size * v.dtype.itemsize:
+                    return False
+            elif x.form != "map":
+                return False
+            else:
+                ops += 1
+                ask.extend(a for a in x.args if a.number not in seen)
+                seen.update(a.number for a in x.args)
+        return ops <= FEW_AGAIN and len(arrays) == 1
 
     def _is_long(self, v: Value, axes: tuple) -> bool:
         """Whether too much is done for lanes to hold many short rows that are folded."""
