@@ -1,10 +1,15 @@
 """Functions in two stages: what hangs on operands that do not change in a loop is computed before it, to the same bits."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.compiler.machine import X86_64_V4
+from catena.compiler.native.compile import text_of
 from catena.compiler.vector_math import PARAMETERS, arity, define, in_stages
 from catena.compiler.vector_math.library import STAGED
 from catena.compiler.vector_math.stages import names
@@ -88,3 +93,93 @@ def test_the_second_stage_computes_nothing_of_a_known_shape():
 def test_every_function_in_stages_is_worth_them_for_some_operand(name):
     known = [PARAMETERS[:k] for k in range(1, arity(name))] + [(p,) for p in PARAMETERS[: arity(name)]]
     assert any(in_stages(name, "".join(p), "float") for p in known)
+
+
+AWKWARD = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 3.0, -7.0]
+
+
+def numbers_of_all_sizes(rng, shape, dtype, spread):
+    """Numbers around one, or of any exponent, with awkward ones among them."""
+    info = np.finfo(dtype)
+    exponents = rng.integers(info.minexp - info.nmant, info.maxexp, shape) if spread else np.zeros(shape, int)
+    with np.errstate(all="ignore"):
+        x = np.ldexp(rng.standard_normal(shape).astype(dtype), exponents)
+    special_ = np.array([*AWKWARD, info.max, info.tiny, info.smallest_subnormal], dtype)
+    return np.where(rng.random(shape) < 0.1, rng.choice(special_, shape), x).astype(dtype)
+
+
+def assert_divided(x, y):
+    """Bits, but those of NaN."""
+    with np.errstate(all="ignore"):
+        want = x / y
+    got = np.asarray(jax.jit(jnp.divide)(x, y))
+    same = got.view(f"u{got.itemsize}") == want.view(f"u{got.itemsize}")
+    assert (same | (np.isnan(got) & np.isnan(want))).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("spread", [False, True])
+@pytest.mark.parametrize("divisors", ["rows", "one"])
+def test_what_rows_are_divided_by_is_inverted_once(dtype, spread, divisors):
+    """Products with the inverse, corrected, are quotients to the last bit: of zeros, and out of all ranges, too."""
+    rng = np.random.default_rng(1)
+    with jax.enable_x64(dtype == "float64"):
+        x = numbers_of_all_sizes(rng, (60, 83), dtype, spread)
+        for y in numbers_of_all_sizes(rng, (60, 1) if divisors == "rows" else (12, 1, 1), dtype, spread)[None]:
+            for one in y if divisors == "one" else [y]:
+                assert_divided(x, one)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_is_divided_by_an_inverse_of_single_precision(dtype):
+    x = jnp.asarray(numbers_of_all_sizes(np.random.default_rng(3), (40, 83), "float32", True)).astype(dtype)
+    y = jnp.asarray(numbers_of_all_sizes(np.random.default_rng(4), (40, 1), "float32", False)).astype(dtype)
+    wide = [np.asarray(v.astype("float32")) for v in (x, y)]
+    with np.errstate(all="ignore"):
+        want = jnp.asarray(wide[0] / wide[1]).astype(dtype)
+    got = jax.jit(jnp.divide)(x, y)
+    np.testing.assert_array_equal(np.asarray(got, np.float32), np.asarray(want, np.float32))
+    there = ~np.isnan(np.asarray(want, np.float32))
+    got, want = (np.signbit(np.asarray(v, np.float32)[there]) for v in (got, want))
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("steps", range(1, 40, 3))
+def test_quotients_of_divisors_next_to_powers_of_two(steps):
+    """Where the inverse is furthest from what it is rounded from."""
+    rng = np.random.default_rng(2)
+    with jax.enable_x64(True):
+        x = 1 + rng.integers(0, 1 << 52, (4, 5000)) * 2.0**-52
+        for y in (2 - steps * 2.0**-52, 1 + steps * 2.0**-52):
+            assert_divided(x, np.full((4, 1), y))
+
+
+@pytest.mark.parametrize("bits", range(3, 9))
+def test_quotients_by_an_inverse_are_exact_for_all_short_numbers(bits):
+    """The algorithm for numbers of so few bits that all pairs can be tried."""
+    numbers = [Fraction(k) for k in range(1 << (bits - 1), 1 << bits)]
+    rounded = lambda v: round_to(v, bits)  # noqa: E731
+    for y in numbers:
+        inverse = rounded(1 / y)
+        for x in numbers[:: 1 if bits < 7 else 5]:
+            near = rounded(x * inverse)
+            assert rounded(near - rounded(near * y - x) * inverse) == rounded(x / y)
+
+
+def round_to(v: Fraction, bits: int) -> Fraction:
+    """To nearest, even."""
+    if v == 0:
+        return v
+    step = Fraction(2) ** (math.floor(math.log2(abs(v))) - bits + 2)
+    while abs(v) / step < 1 << (bits - 1):
+        step /= 2
+    return round(v / step) * step
+
+
+def test_divisions_by_what_changes_in_lanes_are_left_to_dividers():
+    rows, columns = jnp.ones((64, 1)), jnp.ones(256)
+    for by, is_inverted in ((rows, True), (columns, False), (jnp.float32(2.5), True)):
+        text = text_of(jax.make_jaxpr(jnp.divide)(jnp.ones((64, 256)), by), machine=X86_64_V4)
+        assert ("quotient.second.y" in text) == is_inverted
+    for f in (lambda x: x / 4, lambda x: 3 / x):
+        assert "quotient" not in text_of(jax.make_jaxpr(f)(jnp.ones((64, 256))), machine=X86_64_V4)

@@ -7,8 +7,7 @@ from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter, constant_of
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
-from catena.compiler.emit.sizes import bits
-from catena.compiler.graph.symbols import is_power_of_two, whole
+from catena.compiler.graph.symbols import whole
 from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import LOADS
@@ -428,13 +427,8 @@ def _operands(body: BodyWriter, s, c: Copy, width: int) -> list[str]:
     out = [
         _untold(body, a, width) or body.use(a, c, width) if s.op in UNTOLD else body.use(a, c, width) for a in s.args
     ]
-    by = body.nest.stmts[s.args[-1]] if s.op == "div" else None
-    if by is not None and by.op == "const":
-        t, is_power = TYPES[by.type], is_power_of_two(by.attr)
-        if is_power and width > 1:
-            out[-1] = constant(by.attr, t, width)
-        elif not is_power and t.kind == "f" and body.e.sizes is not None and body.short is None:
-            out[-1] = body.e.splat(body.e.sizes.named(t.register, bits(by.attr, t.register)), t.register, width)
+    if s.op == "div":
+        out[-1] = stages.divisor(body, s.args[-1], width) or out[-1]
     return out
 
 

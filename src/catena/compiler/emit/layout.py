@@ -11,9 +11,14 @@ from catena.compiler import vector_math
 from catena.compiler.emit import joins
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
+from catena.compiler.graph.symbols import is_power_of_two
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import conditions
 from catena.compiler.kernels.loops import LOADS, Nest
+
+# How many lanes there are at least, and operations at most, where a divider takes longest of all: 10 cycles a vector of
+# 16 floats, 16 of doubles.
+DIVIDERS = {"float": (16, 12), "double": (4, 24)}
 
 
 class Layout:
@@ -66,19 +71,37 @@ class Layout:
                     waiting.setdefault(last, []).append(i)
         return waiting
 
+    def function(self, i: int) -> str:
+        """The function of the library that a statement is; of divisions, which are none, where these take longest."""
+        s, v = self.nest.stmts[i], self.nest.vector
+        if s.op != "div" or v is None or (register := TYPES[s.type].register) not in DIVIDERS:
+            return s.op
+        lanes, most = DIVIDERS[register]
+        by = self.nest.stmts[s.args[1]]
+        if self.nest.width < lanes or self._work > most or by.op == "const" and is_power_of_two(by.attr):
+            return s.op
+        return "quotient" if self.nest.extents[v] >= 2 * self.nest.width else s.op
+
+    @cached_property
+    def _work(self) -> float:
+        """The operations in lanes: no end of them where there are functions of the library."""
+        lanes = [s for s, depends in zip(self.nest.stmts, self.nest.depends) if depends >> (self.nest.vector or 0) & 1]
+        is_long = any(s.op in vector_math.NAMES for s in lanes)
+        return math.inf if is_long else sum(s.op not in LOADS for s in lanes)
+
     def known(self, i: int) -> str:
         """The parameters that are the same in all lanes, of a function that is done in two stages. What hangs on
         constants of one that is written where it is used, LLVM computes.
         """
-        s, v = self.nest.stmts[i], self.nest.vector
-        if v is None or s.op not in vector_math.NAMES or len(s.args) < 2:
+        s, v, name = self.nest.stmts[i], self.nest.vector, self.function(i)
+        if v is None or name == s.op and s.op not in vector_math.NAMES or len(s.args) < 2:
             return ""
         same = [p for p, a in zip(vector_math.PARAMETERS, s.args) if not self.nest.depends[a] >> v & 1]
         given = [p for p, a in zip(vector_math.PARAMETERS, s.args) if p in same and self.nest.stmts[a].op != "const"]
         known, register = "".join(same), TYPES[s.type].register
-        if not same or len(same) == len(s.args) or not vector_math.in_stages(s.op, known, register):
+        if not same or len(same) == len(s.args) or not vector_math.in_stages(name, known, register):
             return ""
-        return known if given or not vector_math.is_inlined(s.op, register) else ""
+        return known if given or name != s.op or not vector_math.is_inlined(name, register) else ""
 
     @cached_property
     def accesses(self) -> list[tuple]:

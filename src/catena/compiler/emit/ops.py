@@ -36,6 +36,7 @@ FLOAT_INTRINSICS = {
     "sqrt": "sqrt",
     "abs": "fabs",
 }
+ARITHMETIC = frozenset(("add", "sub", "mul", "div", "sqrt", "square"))  # processors' own, which keep what a NaN says
 BOOL_ALIAS = {"add": "or", "mul": "and", "max": "or", "min": "and", "sub": "xor", "ne": "xor"}
 
 
@@ -49,7 +50,7 @@ def emit(e: Emitter, op: str, t: Type, xs: list[str], types: list[Type], attr, w
     else:
         out = _integer(e, op, types[0], xs, width, attr)
     if t.narrow and not _is_of_type(op, t):
-        out = round_to(e, out, t, width)
+        out = round_to(e, out, t, width, op in ARITHMETIC and types[0] == t)
     return out
 
 
@@ -187,12 +188,14 @@ _FLOAT = {
 }
 
 
-def round_to(e: Emitter, x: str, t: Type, width: int) -> str:
-    """A register value rounded to the dtype's precision (wrapped, for narrow integers)."""
+def round_to(e: Emitter, x: str, t: Type, width: int, is_arithmetic: bool = False) -> str:
+    """A register value rounded to the dtype's precision (wrapped, for narrow integers); of what arithmetic makes of
+    numbers of the dtype, a NaN is one of it.
+    """
     if t.kind in "iu":
         return e.wrap(x, t, width)
     if t.name == "bfloat16":
-        return special.round_bfloat16(e, x, width)
+        return special.round_bfloat16(e, x, width, is_arithmetic)
     return e.widen(e.narrow(x, t, width), t, width)
 
 

@@ -19,8 +19,8 @@ def from_bits(e: Emitter, x: str, t: Type, width: int) -> str:
     return e.op(f"bitcast {vector(_bits_of(t).register, width)} {x} to {vector(t.register, width)}")
 
 
-def round_bfloat16(e: Emitter, x: str, width: int) -> str:
-    """Nearest even on the upper 16 bits; NaN stays NaN."""
+def round_bfloat16(e: Emitter, x: str, width: int, is_short_nan: bool = False) -> str:
+    """Nearest even on the upper 16 bits; NaN stays NaN, as it does of itself where its lower bits are zero."""
     f, u = TYPES["float32"], TYPES["uint32"]
     r, i1 = vector("i32", width), vector("i1", width)
 
@@ -30,10 +30,11 @@ def round_bfloat16(e: Emitter, x: str, width: int) -> str:
     bits = to_bits(e, x, f, width)
     odd = e.op(f"and {r} {e.op(f'lshr {r} {bits}, {c(16)}')}, {c(1)}")
     up = e.op(f"add {r} {e.op(f'add {r} {bits}, {c(0x7FFF)}')}, {odd}")
-    nan = e.op(f"fcmp uno {vector('float', width)} {x}, {x}")
-    quiet = e.op(f"or {r} {bits}, {c(0x400000)}")
-    kept = e.op(f"select {i1} {nan}, {r} {quiet}, {r} {up}")
-    return from_bits(e, e.op(f"and {r} {kept}, {c(0xFFFF0000)}"), f, width)
+    if not is_short_nan:
+        nan = e.op(f"fcmp uno {vector('float', width)} {x}, {x}")
+        quiet = e.op(f"or {r} {bits}, {c(0x400000)}")
+        up = e.op(f"select {i1} {nan}, {r} {quiet}, {r} {up}")
+    return from_bits(e, e.op(f"and {r} {up}, {c(0xFFFF0000)}"), f, width)
 
 
 def reduce_precision(e: Emitter, t: Type, xs, width: int, attr) -> str:

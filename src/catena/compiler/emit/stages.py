@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from catena.compiler import vector_math
 from catena.compiler.emit import ops
-from catena.compiler.graph.types import TYPES
+from catena.compiler.emit.sizes import bits
+from catena.compiler.graph.symbols import is_power_of_two
+from catena.compiler.graph.types import TYPES, constant
 from catena.compiler.vector_math import stages
 
 if TYPE_CHECKING:
@@ -21,22 +23,39 @@ FIRST = "first stage"
 def first(body: BodyWriter, i: int, copies: list[Copy]) -> None:
     """What the function of statement `i` computes of operands that are the same in all lanes: types and values."""
     e, s, known = body.e, body.nest.stmts[i], body.layout.known(i)
-    register = TYPES[s.type].register
-    types = vector_math.in_stages(s.op, known, register) or ()
-    name, record = stages.names(s.op, known)[0], stages.record(types)
-    symbol = vector_math.symbol(name, register, 1)
-    e.needs.setdefault(symbol, ("vector_math", name, register, 1))
-    operands = [body.use(a, copies[0], 1) for p, a in zip(vector_math.PARAMETERS, s.args) if p in known]
-    out = e.op(f"call {record} {symbol}({', '.join(f'{register} {x}' for x in operands)})")
-    given = [(t, e.op(f"extractvalue {record} {out}, {k}")) for k, t in enumerate(types)]
-    for c in copies:
-        c.env[FIRST, i] = given
+    register, name = TYPES[s.type].register, body.layout.function(i)
+    types, stage = vector_math.in_stages(name, known, register) or (), stages.names(name, known)[0]
+    record = stages.record(types)
+    symbol = vector_math.symbol(stage, register, 1)
+    e.needs.setdefault(symbol, ("vector_math", stage, register, 1))
+    operands = [a for p, a in zip(vector_math.PARAMETERS, s.args) if p in known]
+    apart = body.together is not None and any(map(body.differs, operands))
+    for group in [[c] for c in copies] if apart else [copies]:
+        numbers = [name != s.op and divisor(body, a, 1) or body.use(a, group[0], 1) for a in operands]
+        given = ", ".join(f"{register} {x}" for x in numbers)
+        out = e.op(f"call {record} {symbol}({given})")
+        results = [(t, e.op(f"extractvalue {record} {out}, {k}")) for k, t in enumerate(types)]
+        for c in group:
+            c.env[FIRST, i] = results
 
 
 def second(body: BodyWriter, i: int, c: Copy) -> str:
     """The function, of the operands that differ in lanes and what its first stage gave."""
     s, known = body.nest.stmts[i], body.layout.known(i)
-    t, name = TYPES[s.type], stages.names(s.op, known)[1]
+    t, name = TYPES[s.type], stages.names(body.layout.function(i), known)[1]
     others = [body.use(a, c, body.width) for p, a in zip(vector_math.PARAMETERS, s.args) if p not in known]
     out = ops.vector_call(body.e, name, t.register, others, body.width, c.env[FIRST, i])
     return ops.round_to(body.e, out, t, body.width) if t.narrow else out
+
+
+def divisor(body: BodyWriter, i: int, width: int) -> str | None:
+    """Statement `i`, which others are divided by, if it is a constant that is told for that, or is not told."""
+    s = body.nest.stmts[i]
+    if s.op != "const":
+        return None
+    t, is_power = TYPES[s.type], is_power_of_two(s.attr)
+    if is_power:
+        return constant(s.attr, t, width) if width > 1 else None
+    if t.kind != "f" or body.e.sizes is None or body.short is not None:
+        return None
+    return body.e.splat(body.e.sizes.named(t.register, bits(s.attr, t.register)), t.register, width)

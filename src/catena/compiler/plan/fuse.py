@@ -267,31 +267,10 @@ class _Fuser:
             if self._repeats(u, v) and (costly or weight > cheap or wasted):
                 return f"{u.form} v{u.number} would compute each element several times"
         if len(users) > 1 and (costly or weight > 1):
-            if not costly and v.size * v.dtype.itemsize >= LARGE and self._is_one_array(v):
+            if not costly and v.size * v.dtype.itemsize >= LARGE and _is_of_one_array(v, self.stored, self.roots):
                 return None
             return f"{len(users)} readers would compute it again"
         return None
-
-    def _is_one_array(self, v: Value) -> bool:
-        """Whether a few cheap operations make it of one array in memory, element by element, beside numbers: reading
-        that again costs no more than reading this one, which would be written first.
-        """
-        ops, ask, seen, arrays = 0, [v], {v.number}, set()
-        while ask and ops <= FEW_AGAIN:
-            x = ask.pop()
-            if x.size == 1 or x.form == "broadcast" and x.args[0].size == 1:
-                continue
-            if x.number in self.stored:
-                arrays.add(self.root_of(x))
-                if x.size * x.dtype.itemsize > v.size * v.dtype.itemsize:
-                    return False
-            elif x.form != "map":
-                return False
-            else:
-                ops += 1
-                ask.extend(a for a in x.args if a.number not in seen)
-                seen.update(a.number for a in x.args)
-        return ops <= FEW_AGAIN and len(arrays) == 1
 
     def _is_long(self, v: Value, axes: tuple) -> bool:
         """Whether too much is done for lanes to hold many short rows that are folded."""
@@ -333,7 +312,7 @@ class _Fuser:
                 reads.add(self.root_of(a))
             else:
                 reads |= set(self._leaves(a, ())[0])
-        self._append(Step(None, v, reads, [v.number]))
+        self.steps.append(Step(None, v, reads, [v.number]))
         for r in reads:
             self.readers.setdefault(r, set()).add(len(self.steps) - 1)
         self.moved |= reads
@@ -344,9 +323,6 @@ class _Fuser:
 
     def root_of(self, v: Value) -> int:
         return self.roots.get(v.number, v.number)
-
-    def _append(self, step: Step) -> None:
-        self.steps.append(step)
 
     def _leaves(self, v: Value, identity) -> tuple[dict[int, bool], int]:
         """Stored values that inlining `v` reads, and whether only at the iteration's index; and its size."""
@@ -453,6 +429,28 @@ class _Fuser:
             if step.kernel is not None:
                 for n in step.kernel.dropped:
                     del self.stored[n]
+
+
+def _is_of_one_array(v: Value, stored: Collection[int], roots: dict[int, int]) -> bool:
+    """Whether a few cheap operations make a value of one array in memory, element by element, beside numbers: reading
+    that again costs no more than reading this one, which would be written first.
+    """
+    ops, ask, seen, arrays = 0, [v], {v.number}, set()
+    while ask and ops <= FEW_AGAIN:
+        x = ask.pop()
+        if x.size == 1 or x.form == "broadcast" and x.args[0].size == 1:
+            continue
+        if x.number in stored:
+            arrays.add(roots.get(x.number, x.number))
+            if x.size * x.dtype.itemsize > v.size * v.dtype.itemsize:
+                return False
+        elif x.form != "map":
+            return False
+        else:
+            ops += 1
+            ask.extend(a for a in x.args if a.number not in seen)
+            seen.update(a.number for a in x.args)
+    return ops <= FEW_AGAIN and len(arrays) == 1
 
 
 def _scalars_first(live: list[Value], stored: Collection[int]) -> list[Value]:

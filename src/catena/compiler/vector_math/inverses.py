@@ -7,13 +7,16 @@ constant is the start of Householder's iteration, whose residual e, 1 - x y or 1
 from collections.abc import Sequence
 
 from . import tables
-from .text import Value, fma, horner, if_any, select, sqrt
+from .text import Value, fabs, fma, horner, if_any, select, sqrt
 
 INFINITY = float("inf")
 # With these, the start is as far off on both sides: by 3.5 % of inverse roots, and 5 % of inverses.
 INVERSE_ROOT = {"float": 0x5F374800, "double": 0x5FE6E90000000000}
 INVERSE = 0x7FDE623822FC16E6
 EXPONENT = 0x7FF << 52  # of a double
+# What is divided by lies between the first two numbers, the quotient between the third and the second: their product
+# does not overflow, and what it leaves of the dividend is zero or a normal number, which no rounding changed.
+MODERATE = {"float": (2.0**-20, 2.0**60, 2.0**-60), "double": (2.0**-300, 2.0**300, 2.0**-600)}
 SERIES = (1 / 2, 3 / 8)  # of (1 - e)^(-1/2) - 1, over e
 
 
@@ -48,6 +51,21 @@ def short_reciprocal(x: Value) -> Value:
 def inverse_power_of_two(x: Value) -> Value:
     """2^-n where 2^n <= |x| < 2^(n + 1), of a double from 2^-1022 to 2^1022."""
     return ((2 * x.format.bias << x.format.mantissa_bits) - (x.bits() & EXPONENT)).as_float(x.elem)
+
+
+def quotient(x: Value, y: Value) -> Value:
+    """x / y, rounded as by a divider, for loops in which y does not change: x times the inverse of y, corrected by the
+    residual, which is exact (P. Markstein, "Computation of elementary functions on the IBM RISC System/6000
+    processor", 1990). Of zeros that has the right sign where y > 0; what is not moderate is divided.
+    """
+    least, most, least_quotient = MODERATE[x.elem]
+    good = (y >= least) & (y <= most)
+    inverse = select(good, 1.0 / y, float("nan"))
+    near = x * inverse
+    result = fma(-fma(near, y, -x), inverse, near)
+    size, zero = fabs(near), select(good, y.like(0.0), float("nan"))
+    moderate = (size >= least_quotient) & (size <= most) | x.equals(zero)
+    return if_any(~moderate, lambda: [select(moderate, result, x / y)], [result])[0]
 
 
 def _inverse_root(x: Value) -> Value:

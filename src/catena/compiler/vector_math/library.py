@@ -69,9 +69,10 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
 ALGORITHMS = {name: written(fun) for name, fun in algorithms.ALGORITHMS.items()}
 BESSEL = {fun.__name__: written(fun) for fun in (bessel.bessel_i0e, bessel.bessel_i1e)}
 EXACT = {"rem": remainder.rem}
-FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT
-BINARY = frozenset({"atan2", "pow", "hypot", *EXACT})
-NAMES = tuple(FUNCTIONS)
+DIVIDED = {"quotient": inverses.quotient}  # what processors have an instruction for, where the divisor is known
+BINARY = frozenset({"atan2", "pow", "hypot", *EXACT, *DIVIDED})
+NAMES = tuple(ELEMENTARY | BESSEL | ALGORITHMS | EXACT)
+FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT | DIVIDED
 # Functions that compute much of one operand, or of some, alone; not those whose texts are long and hang on all.
 STAGED = (
     frozenset(
@@ -138,10 +139,11 @@ def in_stages(name: str, known: str, elem: str) -> tuple[str, ...] | None:
     ['double', 'i1']
     >>> in_stages("atan2", "x", "float")
     """
-    if name not in STAGED:
+    if name not in STAGED and (name not in DIVIDED or known != "y"):
         return None
     written_ = _stages(name, known, elem, 2)
-    return tuple(str(x.type) for x in written_.given) if len(written_.first.lines) >= WORTH_A_STAGE else None
+    is_worth = name in DIVIDED or len(written_.first.lines) >= WORTH_A_STAGE
+    return tuple(str(x.type) for x in written_.given) if is_worth else None
 
 
 @cache
