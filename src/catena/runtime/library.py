@@ -8,8 +8,8 @@ Cython (32-bit integers). All arguments are passed by address, as Fortran has it
 from __future__ import annotations
 
 import ctypes
+import os
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
@@ -22,17 +22,21 @@ _get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object
 
 
 @cache
-def path() -> Path | None:
+def path() -> str | None:
     """Where the OpenBLAS of NumPy's wheel lies; its name tells releases apart."""
-    folder = Path(np.__file__).parent
-    places = [folder.parent / "numpy.libs", folder / ".libs", folder / ".dylibs"]
-    return next((p for place in places for p in sorted(place.glob("*openblas64_*"))), None)
+    folder = os.path.dirname(os.path.abspath(np.__file__))
+    places = [
+        os.path.join(os.path.dirname(folder), "numpy.libs"),
+        *(os.path.join(folder, x) for x in (".libs", ".dylibs")),
+    ]
+    names = ((place, name) for place in places if os.path.isdir(place) for name in sorted(os.listdir(place)))
+    return next((os.path.join(*found) for found in names if "openblas64_" in found[1]), None)
 
 
 @cache
 def bundled() -> ctypes.CDLL | None:
     """The OpenBLAS inside NumPy's wheel, if it has the routines under the names that we know."""
-    library = ctypes.CDLL(str(path())) if path() is not None else None
+    library = ctypes.CDLL(path()) if path() is not None else None
     known = hasattr(library, "scipy_dgemm_64_") and hasattr(library, "scipy_dpotrf_64_")
     return library if known else None
 

@@ -110,7 +110,7 @@ def cache_folder() -> str:
     folder = cache.directory()
     if folder is None:
         return "off"
-    sizes = [size_of(path) for path in folder.iterdir()]
+    sizes = [size_of(path) for path in Path(folder).iterdir()]
     used, bound = sum(sizes), cache.bytes_bound()
     return f"{folder}: {len(sizes):,} files, {used / 1e6:,.1f} of at most {bound / 1e6:,.0f} MB"
 

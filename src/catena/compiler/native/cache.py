@@ -15,36 +15,35 @@ user's cache directory); `CATENA_CACHE=0`, or the flag `jax_enable_compilation_c
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import threading
-from pathlib import Path
 
+from catena.core import digests
 from catena.core.context import context
 
-MAGIC = b"catena2\n"
-HEAD = len(MAGIC) + 32
+MAGIC = b"catena3\n"
+HEAD = len(MAGIC) + digests.SIZE
 # Not following links, nor waiting for somebody to write where a pipe was put in a file's place.
 READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 DEFAULT_BYTES = 1 << 29
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def directory() -> Path | None:
+def directory() -> str | None:
     """The cache's directory, made if need be; None where there is none that can be trusted."""
     off = os.environ.get("CATENA_CACHE", "1").lower() in ("0", "off", "false")
     if off or not context.enable_compilation_cache:
         return None
     chosen = os.environ.get("CATENA_CACHE_DIR") or context.compilation_cache_dir
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    path = Path(chosen) if chosen else Path(base) / "catena"
+    path = os.fspath(chosen) if chosen else os.path.join(base, "catena")
     try:
         try:
-            status = path.lstat()
+            status = os.lstat(path)
         except FileNotFoundError:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = path.lstat()
+            os.makedirs(path, mode=0o700, exist_ok=True)
+            status = os.lstat(path)
         return path if _ours(status, stat.S_ISDIR) else None
     except (OSError, ValueError):  # ValueError: no name of a directory, such as one with a zero byte
         return None
@@ -57,10 +56,7 @@ def _ours(status: os.stat_result, is_kind) -> bool:
 
 def key(text: str, *parts: str) -> str:
     """The name of a program: everything that its code depends on."""
-    digest = hashlib.sha256(text.encode())
-    for part in parts:
-        digest.update(b"\0" + part.encode())
-    return digest.hexdigest()
+    return digests.of(text.encode(), *[b"\0" + part.encode() for part in parts]).hex()
 
 
 def load(name: str) -> bytes | None:
@@ -69,7 +65,7 @@ def load(name: str) -> bytes | None:
     if folder is None:
         return None
     try:
-        descriptor = os.open(folder / name, READ)
+        descriptor = os.open(os.path.join(folder, name), READ)
         try:
             if not _ours(os.fstat(descriptor), stat.S_ISREG):
                 return None
@@ -84,7 +80,7 @@ def load(name: str) -> bytes | None:
 
 
 def _head(name: str, code: bytes) -> bytes:
-    return MAGIC + hashlib.sha256(b"\0".join([name.encode(), code])).digest()
+    return MAGIC + digests.of(name.encode(), b"\0", code)
 
 
 def save(name: str, code: bytes) -> None:
@@ -93,12 +89,12 @@ def save(name: str, code: bytes) -> None:
     if folder is None:
         return
     try:
-        temporary = folder / f".new-{os.getpid()}-{threading.get_ident()}"
+        temporary = os.path.join(folder, f".new-{os.getpid()}-{threading.get_ident()}")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(_head(name, code) + code)
-            os.replace(temporary, folder / name)
+            os.replace(temporary, os.path.join(folder, name))
         except OSError:
             os.unlink(temporary)
             raise
@@ -127,7 +123,7 @@ def bytes_bound() -> int:
         raise ValueError(f"CATENA_CACHE_BYTES must be a number of bytes, got {chosen!r}") from None
 
 
-def prune(folder: Path, bound: int) -> None:
+def prune(folder: str, bound: int) -> None:
     """Removes the oldest files until three quarters of the bound are left."""
     with os.scandir(folder) as entries:  # closed when an entry is gone before it is looked at
         files = sorted((s.st_mtime, s.st_size, e.path) for e in entries if (s := e.stat(follow_symlinks=False)))

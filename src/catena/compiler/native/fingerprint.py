@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import enum
 import functools
-import hashlib
 
 import numpy as np
 
+from catena.core import digests
 from catena.core.array import Array
 from catena.core.aval import AbstractToken, ShapedArray
 from catena.core.dtype_table import ExtendedDType
@@ -83,7 +83,7 @@ class Writer:
         if self.bytes > MOST_BYTES:
             raise Unnamed
         content = value.tobytes()
-        told = content if len(content) <= 32 else hashlib.sha256(content).digest()
+        told = content if len(content) <= 32 else digests.of(content)
         return f"{_dtype(value.dtype)}{value.shape}{told.hex()}"
 
     def value(self, x) -> str:

@@ -144,7 +144,7 @@ def identity() -> tuple[str, ...]:
     """
     m = this_machine()
     path = library.path()
-    blas = path.name if path is not None and library.bundled() is not None else "SciPy's"
+    blas = os.path.basename(path) if path is not None and library.bundled() is not None else "SciPy's"
     return str(_seen().version), m.cpu, m.flags, str(layout.TUPLE_ITEMS), blas
 
 

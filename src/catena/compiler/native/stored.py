@@ -14,7 +14,6 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from catena.core.dtypes import ALL
 from catena.runtime import kernels, threads
 from catena.runtime.native import Code, Function, Unit, known, object_code, resolved
 
-ROOT = str(Path(__file__).parents[2])
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DTYPES = {d.name: d for d in ALL}
 ROUTINES = {c.__name__: c for c in (kernels.Routine, kernels.ThreadControl, kernels.PythonRoutine)}
 CELLS = {"BLAS_USERS": kernels.BLAS_USERS, "PENDING_ERROR": kernels.PENDING_ERROR}
