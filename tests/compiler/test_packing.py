@@ -249,7 +249,22 @@ def test_whole_lines_of_a_left_operand_are_taken_apart_at_once():
 
 def test_threads_share_what_is_only_moved_sooner_than_what_is_computed():
     """Moving waits for memory: it takes longer than is counted."""
-    x, w = whole(14, 100, 256), whole(15, 256, 256)
-    (pack,) = (step for _, step in planned(lambda x, w: x @ w.T, x, w).steps() if step.name == "launch")
-    (computed,) = (step for _, step in planned(lambda w: jnp.abs(w) + 1, w).steps() if step.name == "launch")
-    assert pack.nest.trips == computed.nest.trips and pack.chunk is not None and computed.chunk is None
+    chunk = lambda f, *args: next(s.chunk for _, s in planned(f, *args).steps() if s.name == "launch")
+    x, w = whole(14, 100, 512), whole(15, 256, 512)
+    assert chunk(lambda x, w: x @ w.T, x, w) is not None
+    assert chunk(lambda w: jnp.abs(w) + 1, w) is None
+    small = whole(16, 256, 256)
+    layers = [small] * 13
+    deep = lambda x, ws: [jnp.tanh(x := x @ w.T) for w in ws]
+    assert chunk(lambda w: w.T, small) is None
+    assert chunk(deep, whole(17, 100, 256), layers) is not None  # threads are awake
+
+
+@pytest.mark.parametrize("columns, shared", [(400, True), (397, False)])
+def test_transpositions_whose_rows_share_lines_are_left_to_one_thread(columns, shared):
+    """Each line that two threads write is taken from one to the other."""
+    program = planned(jnp.transpose, whole(18, columns, 400))
+    (step,) = (step for _, step in program.steps())
+    assert (step.chunk is not None) == shared
+    x = whole(19, columns, 400)
+    np.testing.assert_array_equal(jax.jit(jnp.transpose)(x), np.asarray(x).T)

@@ -34,7 +34,8 @@ class Sharing(NamedTuple):
 
     worthwhile: int = 1 << 19  # units of work below which threads cost more than they give
     worthwhile_in_loops: int = 1 << 18  # the same where the threads are still awake from the iteration before
-    moving: int = 16  # times as long does a unit take of what only moves elements to another layout
+    moving: int = 4  # times as long does a unit take of what only moves elements to another layout
+    moving_awake: int = 16  # the same where threads are likely awake
     chunk: int = 1 << 16  # units of work that make a chunk
     most_chunks: int = 64  # but for loops so long that a chunk would be more than
     long_chunk: int = 1 << 24  # units of work

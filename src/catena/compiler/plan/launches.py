@@ -43,7 +43,8 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
     if _in_place(nest, blocks, p.depth, len(frame.fused.steps)):
         frame.steps.append(Launch(nest, operands, in_place))
         return
-    chunk = sharing.chunk(p.machine.sharing, nest, in_place, p.depth > 0)
+    awake = len(frame.fused.steps) >= MANY_STEPS
+    chunk = sharing.chunk(p.machine.sharing, nest, in_place, p.depth > 0, awake)
     apart = chunk is None and not nest.adds_floats
     if apart and (size := partial.chunk(p.machine.sharing, nest, in_place)) is not None:
         _in_parts(p, frame, nest, size)

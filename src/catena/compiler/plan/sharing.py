@@ -6,11 +6,15 @@ the number of threads.
 
 from __future__ import annotations
 
+from catena.compiler.graph import affine
 from catena.compiler.graph.forms import OPS
+from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Sharing
 
 COSTS = {op: facts.cost for op, facts in OPS.items()} | {"const": 0}  # of a statement; of all others it is 1
+
+LINE, LONG_ROW = 64, 512  # bytes; and elements of a row beside which a line that is shared is nothing
 
 
 def work(nest: Nest) -> int:
@@ -25,17 +29,29 @@ def half_units(nest: Nest) -> int:
     return max(body + len(nest.stores), 1)
 
 
-def _only_moves(nest: Nest) -> bool:
-    """Whether a nest brings what it reads to another layout: that waits for memory, whatever is counted."""
-    return not nest.folds and not nest.sequential and {s.op for s in nest.stmts} == {"load"}
+def _least(sharing: Sharing, nest: Nest, in_loop: bool, awake: bool) -> int:
+    """The units of work from which on threads share a nest. What only brings elements to another layout waits for
+    memory, whatever is counted; in programs of many steps threads are awake when it comes.
+    """
+    least = sharing.worthwhile_in_loops if in_loop else sharing.worthwhile
+    only_moves = not nest.folds and not nest.sequential and {s.op for s in nest.stmts} == {"load"}
+    if not only_moves or _shares_lines(nest):
+        return least
+    return least // (sharing.moving_awake if awake else sharing.moving)
 
 
-def chunk(sharing: Sharing, nest: Nest, in_place: bool, in_loop: bool = False) -> int | None:
+def _shares_lines(nest: Nest) -> bool:
+    """Whether tasks of a transposition would write parts of the same lines, and those would be much of a row."""
+    if nest.tile is None or nest.vector is None or nest.extents[nest.vector] >= LONG_ROW:
+        return False
+    rows = [affine.coefficient(s.offset, nest.tile) * TYPES[s.dtype].bytes for s in nest.stores]
+    return any(step % LINE for step in rows)
+
+
+def chunk(sharing: Sharing, nest: Nest, in_place: bool, in_loop: bool = False, awake: bool = False) -> int | None:
     """Iterations of the outermost loop in one chunk; None when the nest stays on one thread."""
     total = work(nest)
-    least = sharing.worthwhile_in_loops if in_loop else sharing.worthwhile
-    least //= sharing.moving if _only_moves(nest) else 1
-    if total < least or any(f.running for f in nest.folds):
+    if total < _least(sharing, nest, in_loop, awake) or any(f.running for f in nest.folds):
         return None
     if nest.sequential and nest.order[0] not in (nest.independent or ()):
         return None
