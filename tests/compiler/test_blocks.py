@@ -75,6 +75,8 @@ CASES = {
     "kernel": (kernel, (LONG, D)),
     "float64": (plain, (800, D)),
     "bfloat16": (plain, (LONG, 32)),
+    "of few columns": (plain, (LONG, 5)),
+    "gradient, few columns": (gradient(by_all(plain)), (LONG, 3)),
     "gradient": (gradient(by_rows(plain)), (LONG, D)),
     "gradient over rows": (gradient(by_all(plain)), (LONG, D)),
     "gradient, masked": (gradient(by_all(masked)), (1050, 2, D)),

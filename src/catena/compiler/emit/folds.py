@@ -6,6 +6,7 @@ Where the lanes are folded away, each result has as many as `each` says, in whic
 from __future__ import annotations
 
 from catena.compiler.emit import joins, ops
+from catena.compiler.graph import affine
 from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels.loops import COMBINE, Fold, accumulator_type, is_one_by_one
 from catena.compiler.plan.cascades import is_cascaded
@@ -56,6 +57,45 @@ def store_identities(body, copy) -> None:
             place = e.op(f"mul nsw i64 {i}, {step}")
             e.store(t, x, e.element(start, t.memory, place), 1)
             e.end_loop(opened)
+
+
+def finish(body, opened: list[Accumulators], copies) -> None:
+    """Joins copies and lanes of folds that end together, and stores their results."""
+    alike = [a for a in opened if a.is_met]
+    if len(alike) * len(copies) < 2 or len({(a.fold.kind, a.types[0].register) for a in alike}) > 1:
+        alike = []
+    for a in opened:
+        if a not in alike:
+            a.finish(copies)
+    if alike:
+        _finish_met(body, alike, copies)
+
+
+def _finish_met(body, alike: list[Accumulators], copies) -> None:
+    """Joins the lanes of the results of all copies at once, as those of rows are (see `joins`)."""
+    first, t, width = alike[0], alike[0].types[0], alike[0].width
+    sums = [a.sums() for a in alike]
+    rows = [(each[r], a, copy) for r, copy in enumerate(copies) for a, each in zip(alike, sums)]
+    side_by_side = len(rows) <= width and _lie_side_by_side(body, alike, len(copies))
+    for start in range(0, len(rows), width):
+        part = rows[start : start + width]
+        lanes = 1 << (len(part) - 1).bit_length()
+        x = joins.across(body.e, [row for row, _, _ in part], t, width, first._combine)
+        if side_by_side:
+            first._write([first._part(x, t, lanes, 0, len(part))], copies[0], len(part))
+            continue
+        for k, (_, a, copy) in enumerate(part):
+            a._write([first._part(x, t, lanes, k, 1)], copy)
+
+
+def _lie_side_by_side(body, alike: list[Accumulators], copies: int) -> bool:
+    """Whether the results of folds lie one behind the other, and those of the next copy behind these."""
+    ((buffer, dtype, offset),), count = alike[0].fold.dests, len(alike)
+    if offset[2] or any(a.fold.past_caches for a in alike):
+        return False
+    if copies > 1 and affine.coefficient(offset, body.together) != count:
+        return False
+    return all(a.fold.dests == ((buffer, dtype, affine.shift(offset, k)),) for k, a in enumerate(alike))
 
 
 class Accumulators:
@@ -209,6 +249,18 @@ class Accumulators:
             better = self.e.op(f"or {i1} {better}, {first_nan}")
         tie = self.e.op(f"and {i1} {same}, {earlier}")
         return self._chosen(self.e.op(f"or {i1} {better}, {tie}"), a, b, width)
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the lanes of its results are joined with those of others, which does not change their order."""
+        whole = self.width >= joins.LEAST and not self.width & (self.width - 1)
+        lanes = whole and self.body.layout.lanes_reduced and self.fold.is_ordered and not self.fold.partial
+        return lanes and not is_one_by_one(self.body.nest, self.fold)
+
+    def sums(self) -> list[str]:
+        """The lanes of each copy's sum."""
+        values, n = self._accumulated(), self.each
+        return [self._joined(values[k : k + n])[0] for k in range(0, len(values), n)]
 
     def finish(self, copies) -> None:
         """Joins copies and lanes, and stores the results."""

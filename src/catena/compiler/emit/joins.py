@@ -76,20 +76,46 @@ class Kept:
             [self.e.op(f"load {v}, ptr {self.e.element(slot, v, k)}") for v, slot in zip(self.vectors, self.slots)]
             for k in range(self.width)
         ]
-        size = self.width
-        while len(rows) > 1:
-            half = len(rows) // 2
-            pairs = zip(rows[:half], rows[half:])
-            rows = [combine(*(self._halves(a, b, size, start) for start in (0, size // 2))) for a, b in pairs]
-            size //= 2
-        return rows[0]
+        return _met(self.e, rows, self.vectors, self.width, combine)
 
-    def _halves(self, a: list[str], b: list[str], size: int, start: int) -> list[str]:
-        """One half, from `start` on, of each block of `size` lanes, of two rows in turn."""
-        blocks = range(2 * self.width // size)
-        lanes = [q % 2 * self.width + q // 2 * size + start + k for q in blocks for k in range(size // 2)]
-        order = f"<{self.width} x i32> <{', '.join(f'i32 {k}' for k in lanes)}>"
-        return [self.e.op(f"shufflevector {v} {x}, {v} {y}, {order}") for v, x, y in zip(self.vectors, a, b)]
+
+def _met(e: Emitter, rows: list[list[str]], vectors: list[str], width: int, combine) -> list[str]:
+    """The components of a power of two of rows in one vector, where each row has as many lanes as are left for it."""
+    size = width
+    while len(rows) > 1:
+        half = len(rows) // 2
+        pairs = zip(rows[:half], rows[half:])
+        rows = [combine(*(_halves(e, a, b, vectors, width, size, start) for start in (0, size // 2))) for a, b in pairs]
+        size //= 2
+    return rows[0]
+
+
+def _halves(e: Emitter, a: list[str], b: list[str], vectors: list[str], width: int, size: int, start: int) -> list[str]:
+    """One half, from `start` on, of each block of `size` lanes, of two rows in turn."""
+    blocks = range(2 * width // size)
+    lanes = [q % 2 * width + q // 2 * size + start + k for q in blocks for k in range(size // 2)]
+    return [e.op(f"shufflevector {v} {x}, {v} {y}, {_order(lanes)}") for v, x, y in zip(vectors, a, b)]
+
+
+def _order(lanes: list[int]) -> str:
+    return f"<{len(lanes)} x i32> <{', '.join(f'i32 {k}' for k in lanes)}>"
+
+
+def across(e: Emitter, rows: list[str], t: Type, width: int, combine) -> str:
+    """The results of some rows, not more than there are lanes, in the first lanes of a vector; `combine` is how two of
+    a row become one, in so many lanes.
+    """
+    count = 1 << (len(rows) - 1).bit_length()
+    each = [[x] for x in [*rows, *["poison"] * (count - len(rows))]]
+    (x,) = _met(e, each, [vector(t.register, width)], width, lambda a, b: combine(a, b, width))
+    size = width // count
+    while size > 1:
+        v = vector(t.register, width)
+        halves = [[q * size + start + k for q in range(count) for k in range(size // 2)] for start in (0, size // 2)]
+        low, high = (e.op(f"shufflevector {v} {x}, {v} poison, {_order(lanes)}") for lanes in halves)
+        width, size = width // 2, size // 2
+        (x,) = combine([low], [high], width)
+    return x
 
 
 def write(body, key, t: Type, offset, x: str, copy, width: int, mask: str) -> None:

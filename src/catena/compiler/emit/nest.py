@@ -366,13 +366,14 @@ def _rows_joined(w: NestWriter, level: int, d: int, start, stop, copies: list[Co
 
 
 def _close_folds(w: NestWriter, copies: list[Copy]) -> None:
-    rows = w.layout.joined
+    rows, alone = w.layout.joined, []
     for fold, accumulators in zip(w.nest.folds, w.body.folds):
         if rows is not None and joins.are_joined(w.nest, fold, rows.d):
             accumulators.keep(rows.number)
             rows.waiting.append(accumulators)
         else:
-            accumulators.finish(copies)
+            alone.append(accumulators)
+    folds.finish(w.body, alone, copies)
     w.body.folds = []
 
 

@@ -15,6 +15,9 @@ from catena.compiler.graph.types import TYPES
 from catena.compiler.graph.windows import Sizes, positions
 from catena.core.dtypes import KIND
 
+LANES = 16  # of a vector of numbers of 32 bits
+FEWEST, FEWEST_TAPS, MORE = 2, 4, 1.5  # output channels and taps where lanes are places, and how many more are filled
+
 
 def conv(
     b,
@@ -81,16 +84,42 @@ def _direct(b, x, w, lhs_spec, rhs_spec, sizes: Sizes, feature_groups: int, batc
         x, w = b.transpose(x, lhs_spec), b.transpose(w, rhs_spec)
         y = few_channels.convolution(b, x, w, sizes, feature_groups, batch_groups)
         return b.transpose(y, (0, *range(2, y.ndim), 1))
+    out = positions([x.shape[d] for d in lhs_spec[2:]], [w.shape[d] for d in rhs_spec[2:]], *sizes)
+    by_places = feature_groups == batch_groups == 1 and _fills_lanes_by_places(x, w, lhs_spec, rhs_spec, sizes, out)
     config = [(0, 0, 0)] * x.ndim
     for d, (low, high), dilation in zip(lhs_spec[2:], sizes.padding, sizes.lhs_dilation):
         config[d] = (low, high, dilation - 1)
     x = b.pad(x, b.constant(np.zeros((), x.dtype)), config)
-    space = [x.shape[d] for d in lhs_spec[2:]]
-    kernel = [(w.shape[d] - 1) * r + 1 for d, r in zip(rhs_spec[2:], sizes.rhs_dilation)]
-    out = [max(0, (n - k) // s + 1) if k <= n else 0 for n, k, s in zip(space, kernel, sizes.strides)]
-    shape = (x.shape[lhs_spec[0]] // batch_groups, *out, w.shape[rhs_spec[0]])
-    params = Convolve(lhs_spec, rhs_spec, sizes.strides, sizes.rhs_dilation, feature_groups, batch_groups)
-    return b.value("convolve", shape, x.dtype, [x, w], params)
+    if by_places and lhs_spec[-1] != x.ndim - 1:  # channels come between the last dimensions of space
+        x = b.transpose(x, (lhs_spec[0], *lhs_spec[2:-1], lhs_spec[1], lhs_spec[-1]))
+        lhs_spec = (0, x.ndim - 2, *range(1, x.ndim - 2), x.ndim - 1)
+    params = Convolve(lhs_spec, rhs_spec, sizes.strides, sizes.rhs_dilation, feature_groups, batch_groups, by_places)
+    n, channels = x.shape[lhs_spec[0]] // batch_groups, w.shape[rhs_spec[0]]
+    if not by_places:
+        return b.value("convolve", (n, *out, channels), x.dtype, [x, w], params)
+    y = b.value("convolve", (n, *out[:-1], channels, out[-1]), x.dtype, [x, w], params)
+    return b.transpose(y, (*range(y.ndim - 2), y.ndim - 1, y.ndim - 2))
+
+
+def _fills_lanes_by_places(x, w, lhs_spec, rhs_spec, sizes: Sizes, out) -> bool:
+    """Whether places along the last dimension of space fill lanes that the few output channels leave empty, and input
+    channels do not lie in the lanes (see `plan.products`); where places do not lie so either, each number of the image,
+    which is brought there, is used often enough.
+    """
+    if not out or sizes.strides[-1] > 1 or w.dtype.itemsize < 4:
+        return False
+    channels, taps = w.shape[rhs_spec[0]], math.prod(w.shape[d] for d in rhs_spec[2:])
+    lanes = LANES * 4 // w.dtype.itemsize
+    if lhs_spec[1] == x.ndim - 1 and terms_side_by_side(w.shape, rhs_spec, sizes.rhs_dilation) >= lanes:
+        return False
+    filled = [n / (-(-n // lanes) * lanes) for n in (channels, out[-1])]
+    few = FEWEST <= channels <= lanes // 2 and MORE * filled[0] <= filled[1]
+    return few and (taps >= FEWEST_TAPS or lhs_spec[-1] == x.ndim - 1)
+
+
+def terms_side_by_side(shape: tuple, spec: tuple, dilation: tuple) -> int:
+    """The terms of a convolution that lie side by side in an image whose last dimension is that of the channels."""
+    return shape[spec[1]] * (shape[spec[-1]] if dilation[-1] == 1 else 1)
 
 
 def _by_phases(b, x, w, lhs_spec, rhs_spec, sizes: Sizes, feature_groups: int, batch_groups: int, few: bool):

@@ -135,6 +135,7 @@ class Convolve(NamedTuple):
     dilation: Numbers  # of the kernel
     feature_groups: int
     batch_groups: int
+    by_places: bool = False  # whether lanes are places along the last dimension of space: N *S O S, not N *S S O
 
 
 class Fourier(NamedTuple):

@@ -82,6 +82,7 @@ class Fold(NamedTuple):
     run: Run | None = None  # of the one reduced dimension
     past_caches: bool = False
     along: bool | None = None  # whether lanes lie along what is folded, not along what is kept, where that is settled
+    copies: int = COPIES  # of its accumulators along the lanes, at most
 
     @property
     def is_ordered(self) -> bool:
@@ -280,7 +281,8 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         if _tiles(nest, inside, most := min(nest.width, SQUARE)):
             nest.width, nest.together = most, Together(inside, most, "squares")
         in_copies = nest.folds and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
-        copies = COPIES if in_copies and inner and extent >= COPIES * nest.width else 1
+        most = min((f.copies for f in nest.folds), default=COPIES)
+        copies = most if in_copies and inner and extent >= most * nest.width else 1
         nest.unroll = copies if light else 1
         nest.turns = copies if vector in inner and nest.adds_floats else nest.unroll
         if transposed and nest.together is None:
@@ -413,7 +415,8 @@ def _share_loads(nest: Nest, d: int, machine: Machine) -> None:
     folds = all(f.kind in COMBINE and not f.partial for f in nest.folds) and not moving
     inner = [k for k in nest.order if k in nest.reduced]
     count = min(AT_ONCE, machine.vector_registers // (2 * nest.unroll * max(len(nest.folds), 1)))
-    if not (shared and len(shared) < len(loads) and simple and folds and len(inner) == 1) or nest.is_checked:
+    last = inner[-1:] == [nest.vector]
+    if not (shared and len(shared) < len(loads) and simple and folds and last) or nest.is_checked:
         return
     if 1 < count <= nest.extents[d] and nest.run is None:
         nest.together = Together(d, count, "share")

@@ -34,8 +34,8 @@ def block(region: Region, machine: Machine) -> Region:
     """The region, in place, and the regions in it, with loops over blocks of what is too large to be stored. Products
     are turned as who reads them wants before: from within a loop that is not seen.
     """
-    if any(_is_large(v) for each in region.walk() for v in each.values):
-        turning.turn(region)
+    if any(_is_large(v, machine) for each in region.walk() for v in each.values):
+        turning.turn(region, machine)
     for each in region.walk():
         while not _has_order(each) and (found := _find(each, machine)) is not None:
             put(each, found)
@@ -49,29 +49,31 @@ def _has_order(region: Region) -> bool:
 
 def _find(region: Region, machine: Machine) -> list[Loop] | None:
     """Loops that take the place of some large products and what is around them."""
-    if not any(map(_is_large, region.values)):
+    if not any(_is_large(v, machine) for v in region.values):
         return None
     live = region.live()
     users, kept = region.users(live), {v.number for v in region.outputs}
-    for shape in dict.fromkeys(v.shape for v in live if _is_large(v)):
+    for shape in dict.fromkeys(v.shape for v in live if _is_large(v, machine)):
         for axis in range(len(shape)):
             if shape[axis] > 1:
-                work = Work(live, users, kept, shape, axis)
-                if work.mark() and (loops := work.loops(machine)):
+                work = Work(machine, live, users, kept, shape, axis)
+                if work.mark() and (loops := work.loops()):
                     return loops
     return None
 
 
-def _is_large(v: Value) -> bool:
+def _is_large(v: Value, machine: Machine) -> bool:
     """Whether a value is a product that should not be stored."""
-    if v.form != "dot" or v.nbytes < LARGE or not _may_be_cut(v):
+    if v.form != "dot" or v.nbytes < LARGE or not _may_be_cut(v, machine):
         return False
     _, rows, columns, terms = products.sizes(v)
     return min(rows, columns) >= SLENDER * terms
 
 
-def _may_be_cut(v: Value) -> bool:
-    return KIND[v.dtype] == "f" and products.has_tiles(v) and min(products.sizes(v)[1:3]) > 1
+def _may_be_cut(v: Value, machine: Machine) -> bool:
+    if v.form != "dot" or KIND[v.dtype] != "f" or min(products.sizes(v)[1:3]) < 2:
+        return False
+    return products.has_tiles(v, machine) or products.few(v, machine) is not None
 
 
 @dataclass
@@ -83,6 +85,7 @@ class Work:
     can be computed before the loop of their level.
     """
 
+    machine: Machine
     live: list[Value]
     users: dict[int, list[Value]]
     kept: set[int]
@@ -101,7 +104,7 @@ class Work:
         for v in reversed(self.live):
             if v.number in self.large and not self._is_taken(v):
                 self.large.discard(v.number)
-        found = [products.sizes(v) for v in self.live if v.number in self.large and _is_large(v)]
+        found = [products.sizes(v) for v in self.live if v.number in self.large and _is_large(v, self.machine)]
         if not found:
             return False
         self.least = min(rows * columns for _, rows, columns, _ in found) // 4
@@ -117,13 +120,13 @@ class Work:
         if v.shape != self.shape:
             return False
         if v.form == "dot":
-            return _may_be_cut(v)
+            return _may_be_cut(v, self.machine)
         return v.form in ("broadcast", "iota") or is_plain(v) or v.form == "reshape" and v.args[0].shape == v.shape
 
     def _connected(self, numbers: set[int]) -> set[int]:
         """Those of some values that are around large products."""
         by_number = {v.number: v for v in self.live if v.number in numbers}
-        pending = [v for v in by_number.values() if _is_large(v)]
+        pending = [v for v in by_number.values() if _is_large(v, self.machine)]
         found: set[int] = set()
         while pending:
             v = pending.pop()
@@ -147,8 +150,11 @@ class Work:
         i = next(i for i, a in enumerate(u.args) if a.number in self.large)
         if u.form in ("reduce", "argreduce"):
             return place_in(u, i, self.axis)
-        at = place_in(u, i, self.axis) if u.form == "dot" and _may_be_cut(u) else None
-        return None if at == SUMMED and (products.is_narrow(u) or len(u.params.numbers[0]) > 1) else at
+        at = place_in(u, i, self.axis) if u.form == "dot" and _may_be_cut(u, self.machine) else None
+        if at != SUMMED:
+            return at
+        is_cut_up = products.has_tiles(u, self.machine) and not products.is_narrow(u)  # and added to what is there
+        return SUMMED if is_cut_up and len(u.params.numbers[0]) == 1 else None
 
     def _place(self, v: Value) -> None:
         """Notes where the axis is in a value, and at which level it is made."""
@@ -189,7 +195,7 @@ class Work:
 
     # ---- the loops
 
-    def loops(self, machine: Machine) -> list[Loop] | None:
+    def loops(self) -> list[Loop] | None:
         """The loops, None where they would not have blocks of a good size."""
         found: dict[int, Loop] = {}
         for v in self.live:
@@ -211,7 +217,7 @@ class Work:
         if self._is_much_repeated(loops):
             return None
         for loop in loops:
-            loop.size = self._size(loop, machine)
+            loop.size = self._size(loop)
         return loops if loops and all(loop.size for loop in loops) else None
 
     def _is_much_repeated(self, loops: list[Loop]) -> bool:
@@ -225,16 +231,16 @@ class Work:
             u.number not in self.large and u.number not in self.place for u in self.users[v.number]
         )
 
-    def _size(self, loop: Loop, machine: Machine) -> int:
+    def _size(self, loop: Loop) -> int:
         """The steps of a block: large values of it stay in a second-level cache; 0 where there is none."""
         extent, each = self.shape[self.axis], math.prod(self.shape) // self.shape[self.axis]
         made = loop.values()
         bytes_ = max(v.dtype.itemsize for v in made if v.number in self.large)
         is_row = any(v.form == "dot" and self._is_row(v) for v in made)
-        near = machine.memory.second_cache // (each * bytes_)
+        near = self.machine.memory.second_cache // (each * bytes_)
         size = max(near // FEWEST_ROWS, 1) * FEWEST_ROWS if is_row else max(near, 1)
         if any(self.place.get(v.number) == SUMMED for v in made):
-            part = contraction.cut(extent, machine.products.terms)
+            part = contraction.cut(extent, self.machine.products.terms)
             size = max(size // part, 1) * part
             if size < extent and 0 < extent % size < FEWEST_ROWS:
                 return 0

@@ -14,6 +14,7 @@ import math
 
 from catena.compiler.graph.region import Value
 from catena.compiler.kernels import short_rows
+from catena.compiler.machine import Machine
 from catena.compiler.plan import bands, products, stitch
 from catena.compiler.plan.fuse import Fused, Step
 
@@ -21,12 +22,12 @@ AHEAD = 8  # steps to look over for the kernel
 MANY_ROWS = 128  # from which on short ones are folded by a kernel of its own
 
 
-def attach(fused: Fused, nest_of) -> None:
+def attach(fused: Fused, nest_of, machine: Machine) -> None:
     """Gives steps of products their epilogues and removes these from the steps."""
     steps, gone = fused.steps, set()
     for i, step in enumerate(steps):
         v = step.node
-        if v is None or not products.has_tiles(v) or i in gone:
+        if v is None or not products.has_tiles(v, machine) or i in gone:
             continue
         j = _follower(steps, i, v.number, gone)
         if j is None or not _runs_by_rows(steps[j], v, nest_of):

@@ -294,31 +294,58 @@ class NestBuilder:
             inits=(body.const(-math.inf, t),),
         )
 
-    # ---- products by loops ---------------------------------------------------------------------------------
 
-    def dot(self, v: Value) -> Nest:
-        lhs, rhs = v.args
-        lc, rc, lb, rb = v.params.numbers
-        lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
-        rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
-        extents = (*v.shape, *(lhs.shape[d] for d in lc))
-        index = dims(len(extents))
-        nb, nl = len(lb), len(lfree)
-        left, right = [affine.ZERO] * lhs.ndim, [affine.ZERO] * rhs.ndim
-        for side, order in ((left, (*lb, *lfree)),):
-            for i, d in enumerate(order):
-                side[d] = index[i]
-        for i, d in enumerate(rb):
-            right[d] = index[i]
-        for i, d in enumerate(rfree):
-            right[d] = index[nb + nl + i]
-        for i, (p, q) in enumerate(zip(lc, rc)):
-            left[p] = right[q] = index[v.ndim + i]
-        body = self.body(extents)
+# ---- products by loops --------------------------------------------------------------------------------------
+
+
+def dot(nests: NestBuilder, v: Value, few: tuple[int, ...] = ()) -> Nest:
+    """A product; each place of the dimensions of the result that are `few` is a sum of its own in the nest."""
+    lhs, rhs = v.args
+    lc, rc, lb, rb = v.params.numbers
+    lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
+    rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
+    looped = [d for d in range(v.ndim) if d not in few]
+    terms = [lhs.shape[d] for d in lc]
+    body = nests.body((*(v.shape[d] for d in looped), *terms))
+    index = dims(len(looped) + len(terms))
+    left, right = [affine.ZERO] * lhs.ndim, [affine.ZERO] * rhs.ndim
+    for i, (p, q) in enumerate(zip(lc, rc), len(looped)):
+        left[p] = right[q] = index[i]
+    folds = []
+    for place in np.ndindex(*(v.shape[d] for d in few)):
+        at = [affine.ZERO] * v.ndim
+        for d, ix in (*zip(looped, index), *zip(few, map(affine.constant, place))):
+            at[d] = ix
+        for side, own in ((left, (*lb, *lfree)), (right, rb)):
+            for d, ix in zip(own, at):
+                side[d] = ix
+        for d, ix in zip(rfree, at[len(lb) + len(lfree) :]):
+            right[d] = ix
         a, b = body.read(lhs, tuple(left)), body.read(rhs, tuple(right))
-        offset = body.offset(v.shape, index[: v.ndim])
-        axes = tuple(range(v.ndim, len(extents)))
-        return loops.from_body(body, axes, [], product_folds(body, v, lhs, rhs, a, b, offset))
+        folds += product_folds(body, v, lhs, rhs, a, b, body.offset(v.shape, tuple(at)))
+    axes = tuple(range(len(looped), len(index)))
+    return loops.from_body(body, axes, [], folds)
+
+
+def convolution(nests: NestBuilder, v: Value, weights: Value, at_once: bool) -> Nest:
+    """A convolution of an image whose channels are its last dimension, with `weights` O *K I: each output channel
+    is a sum of its own. The last taps and the channels, which lie side by side, are one dimension if `at_once`.
+    """
+    image, p = v.args[0], v.params
+    rank = len(p.strides)
+    body = nests.body((*v.shape[:-1], *weights.shape[1:]))
+    n, *rest = dims(len(body.extents))
+    places, taps, c = rest[:rank], [*rest[rank:-1], *[affine.ZERO] * at_once], rest[-1]
+    at = [affine.ZERO] * image.ndim
+    at[p.lhs_spec[0]], at[p.lhs_spec[1]] = n, c
+    for d, place, tap, s, r in zip(p.lhs_spec[2:], places, taps, p.strides, p.dilation):
+        at[d] = affine.add(affine.scale(place, s), affine.scale(tap, r))
+    x, folds = body.read(image, tuple(at)), []
+    for o in range(v.shape[-1]):
+        one = affine.constant(o)
+        w = body.read(weights, (one, *rest[rank:]))
+        folds += product_folds(body, v, image, weights, x, w, body.offset(v.shape, (n, *places, one)))
+    return loops.from_body(body, range(1 + rank, len(body.extents)), [], folds)
 
 
 def product_folds(body: Body, v: Value, lhs: Value, rhs: Value, a, b, offset) -> list[Fold]:

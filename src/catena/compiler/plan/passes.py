@@ -96,7 +96,7 @@ def _trim(region: Region, machine: Machine) -> Region:
 
 
 def _turn(region: Region, machine: Machine) -> Region:
-    return turning.turn(region)
+    return turning.turn(region, machine)
 
 
 def _fuse(region: Region, machine: Machine) -> Fused:
@@ -114,7 +114,7 @@ def _stitch(fused: Fused, machine: Machine) -> Fused:
 
 def _epilogues(fused: Fused, machine: Machine) -> Fused:
     for each in tree(fused):
-        epilogues.attach(each, each.nests.of)
+        epilogues.attach(each, each.nests.of, machine)
     return fused
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from catena.compiler.graph.convolution import terms_side_by_side
 from catena.compiler.graph.forms import NOTHING, Convolve, Dot, Slice, Transpose
 from catena.compiler.graph.products import FLOOR, SUMS, has_terms_side_by_side
 from catena.compiler.graph.region import Value
@@ -23,7 +24,9 @@ from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.transposes import in_memory
 from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.conditions import LOADS
-from catena.compiler.plan import contraction, stitch
+from catena.compiler.kernels.loops import COPIES
+from catena.compiler.machine import Machine
+from catena.compiler.plan import contraction, nests, stitch
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.plan.fuse import Step
 from catena.compiler.plan.launches import launch, schedule
@@ -34,7 +37,9 @@ from catena.core.context import context
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 
-FEWEST_COLUMNS = 4  # of a product by tiles, whose lanes are columns; with fewer, lanes are terms
+FEW = 3  # rows or columns of a product whose lanes are terms, if these lie side by side in the other operand
+ROWS = 2  # places of a convolution that share the weights they read
+WRITTEN_OUT = 512  # multiplications from which each of these is a sum of its own
 FEWEST_ROWS, FEWEST_TERMS = 16, 16  # where lanes are terms, from which the right operand is copied to have them so
 PANELS = 8  # of the left operand that are filled at once: what is read of a term is whole lines
 FEWEST_BESIDE_VECTOR = 64  # likewise where one operand is a vector, and the other is read once
@@ -42,7 +47,7 @@ FEWEST_BESIDE_VECTOR = 64  # likewise where one operand is a vector, and the oth
 
 def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
     define(p, frame, frame.fused.steps[i])
-    if has_tiles(v):
+    if has_tiles(v, p.machine):
         _tiled(p, frame, frame.fused.steps[i])
     elif KIND[v.dtype] == "c" and v.size and _is_large(v):
         _by_blas(p, frame, v)
@@ -51,36 +56,64 @@ def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
 
 
 def _as_nest(p: Planner, frame: Frame, v: Value) -> None:
-    """A product as a loop nest. Where lanes are terms, which lie side by side on the left, and every row reads the few
-    columns on the right across, these are brought side by side first.
+    """A product as a loop nest. Where one operand has a few rows or columns, each is a sum of its own beside what lies
+    in the lanes; where many read them across, they are brought side by side first.
     """
-    operands, params = v.args, v.params
-    if not _reads_across(v):
-        launch(p, frame, frame.nests.dot(v))
+    side = few(v, p.machine)
+    if side is None:
+        launch(p, frame, nests.dot(frame.nests, v))
         return
-    rhs, (lc, rc, lb, rb) = operands[1], params.numbers
-    order = (*rb, *(d for d in range(rhs.ndim) if d not in rb and d not in rc), *rc)
-    part = beside(frame, "transpose", [rhs.shape[d] for d in order], (rhs,), Transpose(order))
+    written_out = _free(v)[side]
+    if not _reads_across(v, side):
+        launch(p, frame, nests.dot(frame.nests, v, written_out))
+        return
+    operands, params = v.args, v.params
+    x, contracted, batch = operands[side], params.numbers[side], params.numbers[2 + side]
+    order = (*batch, *(d for d in range(x.ndim) if d not in batch and d not in contracted), *contracted)
+    part = beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
     packed = beside(frame, "beside", part.shape, (part,))
     frame.blocks[packed.number] = p.allocate(packed.nbytes)
     frame.fused.stored[packed.number] = "its terms are brought side by side"
     launch(p, frame, frame.nests.copy(part, packed))
-    terms = tuple(range(rhs.ndim - len(rc), rhs.ndim))
-    v.args, v.params = (operands[0], packed), Dot((lc, terms, lb, tuple(range(len(rb)))))
-    launch(p, frame, frame.nests.dot(v))
+    sides, numbers = list(operands), list(params.numbers)
+    sides[side] = packed
+    numbers[side], numbers[2 + side] = tuple(range(x.ndim - len(contracted), x.ndim)), tuple(range(len(batch)))
+    v.args, v.params = tuple(sides), Dot(tuple(numbers))
+    launch(p, frame, nests.dot(frame.nests, v, written_out))
     v.args, v.params = operands, params
     p.free_here(frame, (frame.blocks[packed.number],))
 
 
-def _reads_across(v: Value) -> bool:
-    """Whether many rows, whose terms lie side by side, are multiplied with few columns, whose terms do not."""
-    if v.size == 0:
+def few(v: Value, machine: Machine) -> int | None:
+    """Which operand of a product has so few rows or columns that lanes are better filled with terms, which lie side by
+    side in the other one; None where neither has.
+    """
+    if v.form != "dot" or v.size == 0 or KIND[v.dtype] not in "fiu" or is_narrow(v):
+        return None
+    _, m, n, terms = sizes(v)
+    lanes = machine.vector_bytes // v.dtype.itemsize
+    most = max(FEW, lanes // 2 - 1) if terms >= lanes else FEW  # less than half a vector
+    if m * n * terms < WRITTEN_OUT:
+        return None
+    for side, own, other in sorted([(1, n, m), (0, m, n)], key=lambda found: found[1]):
+        if 1 < own <= most and other > 1 and has_terms_side_by_side(v.args[1 - side], v.params.numbers[1 - side]):
+            return side
+    return None
+
+
+def _free(v: Value) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The dimensions of a product that are those of its left operand alone, and of the right one."""
+    lc, _, lb, _ = v.params.numbers
+    rows = v.args[0].ndim - len(lc)
+    return tuple(range(len(lb), rows)), tuple(range(rows, v.ndim))
+
+
+def _reads_across(v: Value, side: int) -> bool:
+    """Whether many rows, whose terms lie side by side, meet a few of this operand, whose terms do not."""
+    _, m, n, terms = sizes(v)
+    if (n, m)[side] < FEWEST_ROWS or terms < FEWEST_TERMS:
         return False
-    _, m, n, k = sizes(v)
-    if not (1 < n < FEWEST_COLUMNS and m >= FEWEST_ROWS and k >= FEWEST_TERMS):
-        return False
-    (lhs, rhs), (lc, rc, _, _) = v.args, v.params.numbers
-    return has_terms_side_by_side(lhs, lc) and not has_terms_side_by_side(rhs, rc)
+    return not has_terms_side_by_side(v.args[side], v.params.numbers[side])
 
 
 def define(p: Planner, frame: Frame, step: Step) -> None:
@@ -117,17 +150,17 @@ def _is_large(v: Value) -> bool:
     return same and m * n * k >= FLOOR and k > 0
 
 
-def has_tiles(v: Value) -> bool:
+def has_tiles(v: Value, machine: Machine) -> bool:
     """Whether a value is a contraction by tiles."""
     if v.form == "convolve":
-        return v.size > 0
+        return v.size > 0 and not has_few_channels(v, machine)
     if is_narrow(v):
         return True
     if v.form != "dot" or v.size == 0 or KIND[v.dtype] not in "fiu" or TYPES[NAMES[v.dtype]].narrow:
         return False
     _, m, n, _ = sizes(v)
     if m > 1 and n > 1:
-        return _is_large(v) and (n >= FEWEST_COLUMNS or not has_terms_side_by_side(v.args[0], v.params.numbers[0]))
+        return _is_large(v) and few(v, machine) is None
     _, matrix, numbers = _vector_first(v)
     return _is_large(v) and max(m, n) >= FEWEST_BESIDE_VECTOR and not has_terms_side_by_side(matrix, numbers[1])
 
@@ -188,21 +221,85 @@ def convolve(p: Planner, frame: Frame, i: int, v: Value) -> None:
         return
     lhs, rhs = v.args
     n: Convolve = v.params
+    if n.by_places:
+        _by_places(p, frame, frame.fused.steps[i])
+        return
+    if has_few_channels(v, p.machine):
+        _by_channels(p, frame, v)
+        return
     (a, sa), (b, sb), sc = strides(frame, lhs), strides(frame, rhs), row_major(v.shape)
     (image, c, *space), (o, inner, *taps) = n.lhs_spec, n.rhs_spec
+    terms = [(Axis(rhs.shape[e], sa[d] * r, sb[e], 0), e) for d, e, r in zip(space, taps, n.dilation)]
     groups, members = n.feature_groups * n.batch_groups, rhs.shape[o]
     by_channel = n.feature_groups > 1
     group = Axis(groups, sa[c] * rhs.shape[inner] if by_channel else sa[image] * v.shape[0],
                  sb[o] * (members // groups), members // groups)  # fmt: skip
     lines = [Axis(v.shape[0], sa[image], 0, sc[0])]
     lines += [Axis(v.shape[1 + k], sa[d] * s, 0, sc[1 + k]) for k, (d, s) in enumerate(zip(space, n.strides))]
-    terms = [(Axis(rhs.shape[e], sa[d] * r, sb[e], 0), e) for d, e, r in zip(space, taps, n.dilation)]
     terms = sorted([*terms, (Axis(rhs.shape[inner], sa[c], sb[inner], 0), inner)], key=lambda x: -x[0].a)
     columns = [Axis(members // groups, 0, sb[o], 0)]
     axes = ([group], lines, [x for x, _ in terms], columns)
     split, dims = _split(frame, rhs, o, groups)
     layout = (split, [o], [dims[e] for _, e in terms], [o + 1])
     _contract(p, frame, frame.fused.steps[i], (a, b), axes, layout)
+
+
+def has_few_channels(v: Value, machine: Machine) -> bool:
+    """Whether a convolution has so few output channels that lanes are better filled with terms, as in a product with
+    few columns: the input channels, which are the last dimension of the image, with the taps beside them.
+    """
+    n: Convolve = v.params
+    image, w = v.args
+    lanes = machine.vector_bytes // v.dtype.itemsize
+    if n.by_places or not n.strides or n.feature_groups > 1 or n.batch_groups > 1 or n.lhs_spec[1] != image.ndim - 1:
+        return False
+    terms = terms_side_by_side(w.shape, n.rhs_spec, n.dilation)
+    return 1 < w.shape[n.rhs_spec[0]] <= max(FEW, lanes // 2) and terms >= lanes
+
+
+def _by_channels(p: Planner, frame: Frame, v: Value) -> None:
+    """A convolution as a loop nest that adds up each output channel by itself, with weights that lie as the image."""
+    w, (o, inner, *taps) = v.args[1], v.params.rhs_spec
+    order, at_once = (o, *taps, inner), v.params.dilation[-1] == 1
+    part = beside(frame, "transpose", [w.shape[d] for d in order], (w,), Transpose(order))
+    if at_once:
+        part = beside(frame, "reshape", (*part.shape[:-2], part.shape[-2] * part.shape[-1]), (part,))
+    weights = beside(frame, "beside", part.shape, (part,))
+    frame.blocks[weights.number] = p.allocate(weights.nbytes)
+    frame.fused.stored[weights.number] = "its terms are brought side by side"
+    launch(p, frame, frame.nests.copy(part, weights))
+    nest = nests.convolution(frame.nests, v, weights, at_once)
+    copies, room = COPIES, p.machine.vector_registers // (2 * ROWS * len(nest.folds))
+    while copies > max(room, 1):
+        copies //= 2
+    nest.folds = [fold._replace(copies=copies) for fold in nest.folds]
+    launch(p, frame, nest)
+    p.free_here(frame, (frame.blocks[weights.number],))
+
+
+def _by_places(p: Planner, frame: Frame, step: Step) -> None:
+    """A convolution whose columns are the places along the last dimension of space, with the weights on the left. Where
+    these places do not lie side by side, the image is copied first.
+    """
+    v = step.node
+    x, w = v.args
+    n: Convolve = v.params
+    (image, c, *space), (o, inner, *taps) = n.lhs_spec, n.rhs_spec
+    (a, sa), (b, sb), sc = strides(frame, w), strides(frame, x), row_major(v.shape)
+    moved = sb[space[-1]] != 1
+    if moved:
+        b, sb = beside(frame, "beside", x.shape, (x,)), row_major(x.shape)
+        frame.blocks[b.number] = p.allocate(b.nbytes)
+        frame.fused.stored[b.number] = "its places are brought side by side"
+        launch(p, frame, frame.nests.copy(x, b))
+    steps = [sb[image], *(sb[d] * s for d, s in zip(space[:-1], n.strides))]
+    members = [Axis(extent, 0, step, c) for extent, step, c in zip(v.shape[:-2], steps, sc)]
+    terms = [Axis(w.shape[e], sa[e], sb[d] * r, 0) for d, e, r in zip(space, taps, n.dilation)]
+    terms.append(Axis(w.shape[inner], sa[inner], sb[c], 0))
+    axes = (members, [Axis(v.shape[-2], sa[o], 0, sc[-2])], terms, [Axis(v.shape[-1], 0, 1, 0)])
+    _contract(p, frame, step, (a, b), axes, None)
+    if moved:
+        p.free_here(frame, (frame.blocks[b.number],))
 
 
 def _split(frame: Frame, x: Value, d: int, groups: int) -> tuple[Value, list[int]]:
@@ -212,8 +309,8 @@ def _split(frame: Frame, x: Value, d: int, groups: int) -> tuple[Value, list[int
 
 
 def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=None) -> None:
-    """The contraction of stored operands; `layout` is a view of the right one, for packing it, and its
-    dimensions by kind (batch, terms, columns); `left` one of the left one (batch, terms, rows), where it may be copied.
+    """The contraction of stored operands; `layout` is a view of the right one, for packing it, and its dimensions by
+    kind (batch, terms, columns), `left` one of the left one (batch, terms, rows), for copying it; None where they stay.
     """
     v = step.node
     a, b = operands
@@ -223,7 +320,9 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left
     if context.check_bounds:
         _check_bounds(form, a, b, v, columns)
     side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)
-    plan = p.known(contraction.plan, form, side_by_side, _times(frame, layout[0]), left is not None)
+    plan = p.known(
+        contraction.plan, form, side_by_side, 1 if layout is None else _times(frame, layout[0]), left is not None
+    )
     lines = _in_tiles(p, frame, *left, plan) if plan.in_tiles else p.address(frame, a)
     panels, rest = _panels(p, frame, *layout, plan) if plan.packed else (p.address(frame, b), None)
     count(p, form.products, (a, b, v))

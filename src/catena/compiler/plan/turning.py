@@ -13,6 +13,7 @@ from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.products import fills_lanes_turned, spread
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.graph.transposes import adds_along_lines, in_memory, product_under, turnable
+from catena.compiler.machine import Machine
 from catena.compiler.plan import products
 from catena.core.dtypes import KIND
 
@@ -21,20 +22,21 @@ APART = 1 << 11  # bytes from one term to the next
 LARGE = 1 << 20  # bytes of a member
 
 
-def turn(region: Region) -> Region:
+def turn(region: Region, machine: Machine) -> Region:
     """The region, its products turned, in place, where every reader wants them so; likewise the regions in it."""
     for each in region.walk():
         if any(map(_has_one_term, each.values)):
             insert(each, {v.number: _multiplied(v) for v in each.live() if _has_one_term(v)})
-        if any(map(_reads_once, each.values)):
-            insert(each, {v.number: _unconverted(v) for v in each.live() if _reads_once(v)})
-        found = [v for v in each.values if v.form == "transpose" and (turnable(v) or _is_read_across(v.args[0]))]
+        if any(_reads_once(v, machine) for v in each.values):
+            insert(each, {v.number: _unconverted(v) for v in each.live() if _reads_once(v, machine)})
+        turns = [v for v in each.values if v.form == "transpose"]
+        found = [v for v in turns if turnable(v) or _is_read_across(v.args[0], machine)]
         if found:
             users = each.users()
             kept = {v.number for v in (*each.outputs, *each.effects)}
             for v in found:
                 if v.number in users:
-                    (_turn if turnable(v) else _exchange)(v, users, kept)
+                    (_turn if turnable(v) else _exchange)(v, users, kept, machine)
     return region
 
 
@@ -56,9 +58,9 @@ def _multiplied(v: Value) -> list[Value]:
     return w.made
 
 
-def _reads_once(v: Value) -> bool:
+def _reads_once(v: Value, machine: Machine) -> bool:
     """Whether a product with a vector, computed by a loop nest, is of widened floats, which nobody need write then."""
-    if v.form != "dot" or not v.size or KIND[v.dtype] != "f" or products.has_tiles(v):
+    if v.form != "dot" or not v.size or KIND[v.dtype] != "f" or products.has_tiles(v, machine):
         return False
     vector, matrix = _with_vector(v)
     under = in_memory(matrix, ())[0]
@@ -100,10 +102,10 @@ def _unconverted(v: Value) -> list[Value]:
     return made
 
 
-def _turn(v: Value, users: dict[int, list[Value]], kept: set[int]) -> None:
+def _turn(v: Value, users: dict[int, list[Value]], kept: set[int], machine: Machine) -> None:
     """Makes ``v``, the transpose of a product or of its conversion, the product or conversion itself."""
     product = product_under(v)
-    if not (turnable(v) and has_tiles_either_way(product)):
+    if not (turnable(v) and has_tiles_either_way(product, machine)):
         return
     (lhs, rhs), (lc, rc, lb, rb) = product.args, product.params.numbers
     chain = {v.args[0], product}
@@ -118,12 +120,12 @@ def _turn(v: Value, users: dict[int, list[Value]], kept: set[int]) -> None:
     made.form, made.args, made.params = "dot", (rhs, lhs), Dot((rc, lc, rb, lb))
 
 
-def _is_read_across(product: Value) -> bool:
+def _is_read_across(product: Value, machine: Machine) -> bool:
     """Whether a left operand of many rows beside few columns has each term in another page, or half of one, as the
     scores of attention have in the gradient by keys. It is too large to be copied for so few columns; as the right
     operand it is read along its lines.
     """
-    if not adds_along_lines(product) or not has_tiles_either_way(product):
+    if not adds_along_lines(product) or not has_tiles_either_way(product, machine):
         return False
     lhs, (lc, _, _, _) = product.args[0], product.params.numbers
     _, rows, columns, terms = products.sizes(product)
@@ -131,7 +133,7 @@ def _is_read_across(product: Value) -> bool:
     return columns < FEW and rows >= 2 * columns and apart >= APART and rows * terms * lhs.dtype.itemsize >= LARGE
 
 
-def _exchange(v: Value, users: dict[int, list[Value]], kept: set[int]) -> None:
+def _exchange(v: Value, users: dict[int, list[Value]], kept: set[int], machine: Machine) -> None:
     """Exchanges the operands of a product of which ``v`` is some transpose anyhow, which is then another one."""
     (product,) = v.args
     if product.number in kept or len(users[product.number]) > 1:
@@ -145,6 +147,6 @@ def _exchange(v: Value, users: dict[int, list[Value]], kept: set[int]) -> None:
     v.params = Transpose(tuple(whole[d] for d in v.params.perm))
 
 
-def has_tiles_either_way(product: Value) -> bool:
+def has_tiles_either_way(product: Value, machine: Machine) -> bool:
     """Whether the sums are the same, term after term."""
-    return products.has_tiles(product) and products.sizes(product)[1] >= products.FEWEST_COLUMNS
+    return products.has_tiles(product, machine)
