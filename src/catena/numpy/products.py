@@ -107,11 +107,7 @@ def matmul(
     if out_sharding is not None:
         return told(out_sharding, matmul, a, b, precision=precision, preferred_element_type=preferred_element_type)
     if precision is None and preferred_element_type is None:  # the hot path
-        if type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks:
-            product = fast_product(a._value, b._value, a._weak and b._weak)
-        else:
-            found = concrete_values(NUMBER, a, b)
-            product = fast_product(*found, False) if found else None
+        product = _product_at_once(a, b)
         if product is not None:
             return product
     a, b, dtype, weak = _operands("matmul", a, b, preferred_element_type)
@@ -119,6 +115,14 @@ def matmul(
         if not x.ndim:
             raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim 0")
     return placed(_matmul(a, b, precision, dtype, weak))
+
+
+def _product_at_once(a, b) -> Array | None:
+    """The product of two concrete arrays, the hot path; None where it is not so simple."""
+    if type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks:
+        return fast_product(a._value, b._value, a._weak and b._weak)
+    found = concrete_values(NUMBER, a, b)
+    return fast_product(*found, False) if found else None
 
 
 @whole
@@ -171,11 +175,7 @@ def dot(
     if out_sharding is not None:
         return told(out_sharding, dot, a, b, precision=precision, preferred_element_type=preferred_element_type)
     if precision is None and preferred_element_type is None:  # the hot path
-        if type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks:
-            product = fast_product(a._value, b._value, a._weak and b._weak)
-        else:
-            found = concrete_values(NUMBER, a, b)
-            product = fast_product(*found, False) if found else None
+        product = _product_at_once(a, b)
         if product is not None:
             return product
     a, b, dtype, weak = _operands("dot", a, b, preferred_element_type)

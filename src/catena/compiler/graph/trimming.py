@@ -88,19 +88,20 @@ def _compute(user: Value, v: Value) -> list[Value]:
 
 def _sliced(x: Value, user: Value) -> list[Value]:
     """What the slice `user` reads, of an operand; before it what it is made of. Of what is spread, that is spread."""
-    new = lambda form, shape, *rest: Value(form, shape, x.dtype, *rest, user.number, user.source)
+
+    def new(form: str, shape: tuple, args: tuple, params) -> Value:
+        made = Value(form, shape, x.dtype, args, params, user.number, user.source)
+        made.bounds = x.bounds
+        return made
+
+    p = user.params
     if x.form != "broadcast":
-        made = [new("slice", user.shape, (x,), user.params)]
-    else:
-        inner, p = x.args[0], user.params
-        axes = [(0, 1, 1) if n == 1 else (p.start[d], user.shape[d], p.strides[d])
-                for d, n in zip(x.params.dims, inner.shape)]  # fmt: skip
-        start, sizes, strides = zip(*axes) if axes else ((), (), ())
-        part = [new("slice", sizes, (inner,), Slice(start, strides))] if sizes != inner.shape else []
-        made = [*part, new("broadcast", user.shape, tuple(part) or x.args, x.params)]
-    for each in made:
-        each.bounds = x.bounds
-    return made
+        return [new("slice", user.shape, (x,), p)]
+    (inner,), dims = x.args, x.params.dims
+    axes = [(0, 1, 1) if n == 1 else (p.start[d], user.shape[d], p.strides[d]) for d, n in zip(dims, inner.shape)]
+    start, sizes, strides = zip(*axes) if axes else ((), (), ())
+    part = [new("slice", sizes, (inner,), Slice(start, strides))] if sizes != inner.shape else []
+    return [*part, new("broadcast", user.shape, tuple(part) or x.args, x.params)]
 
 
 def _join(user: Value, v: Value) -> list[Value]:

@@ -80,12 +80,15 @@ def without(nest, conditions: Mapping[int, bool]):
     """The nest, in place, where these conditions are known: what is chosen by them is read instead."""
     known = follow(nest, conditions)
     chosen: dict[int, int] = {}
-    now = lambda i: chosen.get(i, i)
+
+    def now(i: int) -> int:
+        return chosen.get(i, i)
+
     offset = lambda a: (*a[:2], tuple((now(t), c) for t, c in a[2]))
     stmts = []
     for i, s in enumerate(nest.stmts):
         if s.op == "select" and s.args[0] in known:
-            chosen[i] = now(s.args[1 if known[s.args[0]] else 2])
+            chosen[i] = now(s.args[1] if known[s.args[0]] else s.args[2])
         s = s._replace(args=tuple(now(a) for a in s.args))
         if i in known:
             s = s._replace(op="const", args=(), attr=known[i])
