@@ -92,3 +92,16 @@ def test_all_columns_are_added_up_in_one_loop():
     assert folds(lambda x, w: w.T @ x.T, x, w) == [3]
     assert folds(lambda x, w: x.reshape(30, 10, 100) @ w, x, w) == [3]
     assert folds(lambda x, w: x[:3, :4] @ w[:4], x, w) == [1]  # nothing
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("count", [2, 5, 8, 9, 12])
+@pytest.mark.parametrize("rows", [3, 40, 200])
+def test_sums_of_a_row_that_are_more_than_lanes(rows, count, dtype):
+    """What is left of them, one perhaps, is joined by itself: with the bits that each has alone."""
+    with jax.enable_x64(True):
+        x = np.random.default_rng(3).standard_normal((rows, 200)).astype(dtype)
+        sums = lambda x: [jnp.sum(x * (x + k), 1) for k in range(count)]
+        for k, found in enumerate(jax.jit(sums)(x)):
+            np.testing.assert_allclose(found, (x * (x + k)).sum(1), rtol=1e-4, atol=1e-4)
+            np.testing.assert_array_equal(found, jax.jit(lambda x: jnp.sum(x * (x + k), 1))(x))  # noqa: B023

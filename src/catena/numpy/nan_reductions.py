@@ -67,9 +67,9 @@ def nansum(
     Array(4., dtype=float32)
     """
     refuse_out("nansum", out)
-    if initial is where is None and type(a) is Array:
-        result = reductions.sum(a, axis, dtype, None, keepdims)
-        if direct(result) and result._value.dtype in REAL and not a.weak_type and no_nan(result._value):
+    if initial is where is None and (found := concrete_values(REAL, a)):  # the hot path: NaN is in the sum of any
+        result = reductions.sum(make_array(found[0]), axis, dtype, None, keepdims)
+        if direct(result) and result._value.dtype in REAL and no_nan(result._value):
             return result
     return _any_nansum(a, axis, dtype, keepdims, initial, where)
 

@@ -79,6 +79,10 @@ def _finish_met(body, alike: list[Accumulators], copies) -> None:
     side_by_side = len(rows) <= width and _lie_side_by_side(body, alike, len(copies))
     for start in range(0, len(rows), width):
         part = rows[start : start + width]
+        if len(part) == 1:  # which is left, and has nobody to be joined with
+            ((row, a, copy),) = part
+            a._write(a._across_lanes([row]), copy)
+            continue
         lanes = 1 << (len(part) - 1).bit_length()
         x = joins.across(body.e, [row for row, _, _ in part], t, width, first._combine)
         if side_by_side:
