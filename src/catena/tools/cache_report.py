@@ -15,7 +15,7 @@ def show() -> str:
     folder = cache.directory()
     if folder is None:
         return OFF
-    sizes = [size for _, size in files(Path(folder))]
+    sizes = [size for _, size in files(folder)]
     return f"{folder}: {len(sizes):,} files, {shown(sum(sizes))} of at most {shown(cache.bytes_bound())}"
 
 
@@ -24,7 +24,7 @@ def clear() -> str:
     folder = cache.directory()
     if folder is None:
         return OFF
-    found = files(Path(folder))
+    found = files(folder)
     for path, _ in found:
         path.unlink(missing_ok=True)
     return f"{folder}: {len(found):,} files removed, {shown(sum(size for _, size in found))}"
@@ -39,7 +39,7 @@ def verify() -> str:
     folder = cache.directory()
     if folder is None:
         return OFF
-    found = files(Path(folder))
+    found = files(folder)
     damaged = [path.name for path, _ in found if cache.load(path.name) is None and path.exists()]
     if damaged:
         listed = "".join(f"\n  {name}" for name in damaged)
@@ -47,10 +47,10 @@ def verify() -> str:
     return f"{folder}: {len(found):,} files, all sound"
 
 
-def files(folder: Path) -> list[tuple[Path, int]]:
+def files(folder: str) -> list[tuple[Path, int]]:
     """The files of the cache and their sizes; what another process is writing is none of them."""
     found = []
-    for path in sorted(folder.iterdir()):
+    for path in sorted(Path(folder).iterdir()):
         if path.name.startswith(".new-") or not path.is_file() or path.is_symlink():
             continue
         try:

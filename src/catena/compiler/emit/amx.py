@@ -174,7 +174,7 @@ def _task(block: str, t: Type, after: launches.Kernel | None, pointers: int) -> 
     a = e.element(a, "i8", e.op(f"mul nsw i64 {member}, {by_member}"))
     before = e.op(f"mul nuw nsw i64 {member}, {rows}")
     last = e.most(e.op(f"sub nsw i64 {high}, {SIDE}"), 0)
-    there = e.least(rows, str(SIDE))
+    there = e.least(rows, SIDE)
     e.do(f"call void @llvm.x86.ldtilecfg(ptr {_configuration(e)})")
     b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {e.op(f'mul nuw nsw i64 {member}, {all_panels}')}, {panel}"))
     past = e.op(f"icmp ne i64 {past}, 0")
@@ -185,7 +185,7 @@ def _task(block: str, t: Type, after: launches.Kernel | None, pointers: int) -> 
     j, by_panels = e.begin_loop(first, end)  # a block of A is in the nearest cache meanwhile
     of_b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {j}, {panel}"))
     column = e.op(f"mul nuw nsw i64 {j}, {SIDE}")
-    lanes = e.least(e.op(f"sub nuw nsw i64 {columns}, {column}"), str(SIDE))
+    lanes = e.least(e.op(f"sub nuw nsw i64 {columns}, {column}"), SIDE)
     of_c = e.element(c, t.memory, e.op(f"add nuw nsw i64 {place}, {column}"))
     given = (
         *(f"ptr {x}" for x in (of_a, of_b, of_c)),

@@ -53,7 +53,7 @@ def _task(t: Type) -> str:
     column = e.op(f"mul nuw nsw i64 {j}, {SIDE}")
     there = e.op(f"sub nsw i64 {columns}, {column}")
     place = e.op(f"add i64 {e.op(f'mul i64 {j}, {panel}')}, {e.op(f'mul i64 {group}, {GROUP * SIDE}')}")
-    _group(e, t, lines, column, e.least(there, str(SIDE)), e.element(to, "i8", place))
+    _group(e, t, lines, column, e.least(there, SIDE), e.element(to, "i8", place))
     e.end_loop(opened)
     e.end_loop(by_groups)
     e.end_loop(by_panels)

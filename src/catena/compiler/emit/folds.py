@@ -5,6 +5,8 @@ Where the lanes are folded away, each result has as many as `each` says, in whic
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from catena.compiler.emit import joins, ops
 from catena.compiler.graph import affine
 from catena.compiler.graph.types import TYPES, constant, vector
@@ -74,17 +76,17 @@ def finish(body, opened: list[Accumulators], copies) -> None:
 def _finish_met(body, alike: list[Accumulators], copies) -> None:
     """Joins the lanes of the results of all copies at once, as those of rows are (see `joins`)."""
     first, t, width = alike[0], alike[0].types[0], alike[0].width
-    sums = [a.sums() for a in alike]
-    rows = [(each[r], a, copy) for r, copy in enumerate(copies) for a, each in zip(alike, sums)]
+    results = zip(*[list(a.results()) for a in alike])
+    rows = [(row, a, copy) for copy, each in zip(copies, results) for a, row in zip(alike, each)]
     side_by_side = len(rows) <= width and _lie_side_by_side(body, alike, len(copies))
     for start in range(0, len(rows), width):
         part = rows[start : start + width]
         if len(part) == 1:  # which is left, and has nobody to be joined with
             ((row, a, copy),) = part
-            a._write(a._across_lanes([row]), copy)
+            a.finish_one(row, copy)
             continue
         lanes = 1 << (len(part) - 1).bit_length()
-        x = joins.across(body.e, [row for row, _, _ in part], t, width, first._combine)
+        x = joins.across(body.e, [x for (x,), _, _ in part], t, width, first._combine)
         if side_by_side:
             first._write([first._part(x, t, lanes, 0, len(part))], copies[0], len(part))
             continue
@@ -257,23 +259,25 @@ class Accumulators:
     @property
     def is_met(self) -> bool:
         """Whether the lanes of its results are joined with those of others, which does not change their order."""
-        whole = self.width >= joins.LEAST and not self.width & (self.width - 1)
-        lanes = whole and self.body.layout.lanes_reduced and self.fold.is_ordered and not self.fold.partial
-        return lanes and not is_one_by_one(self.body.nest, self.fold)
+        halved = joins.are_halved(self.width) and self.body.layout.lanes_reduced
+        alone = self.fold.partial or is_one_by_one(self.body.nest, self.fold)
+        return halved and self.fold.is_ordered and not alone
 
-    def sums(self) -> list[str]:
-        """The lanes of each copy's sum."""
+    def results(self) -> Iterator[list[str]]:
+        """The lanes of each copy's result."""
         values, n = self._accumulated(), self.each
-        return [self._joined(values[k : k + n])[0] for k in range(0, len(values), n)]
+        return (self._joined(values[k : k + n]) for k in range(0, len(values), n))
 
     def finish(self, copies) -> None:
         """Joins copies and lanes, and stores the results."""
         if self.fold.running:
             return
-        values = self._accumulated()
-        for r, copy in enumerate(copies):
-            row = self._joined(values[r * self.each : (r + 1) * self.each])
-            self._write(self._across_lanes(row) if self.body.layout.lanes_reduced else row, copy)
+        for row, copy in zip(self.results(), copies):
+            self.finish_one(row, copy)
+
+    def finish_one(self, row: list[str], copy) -> None:
+        """Joins the lanes of a result, and stores it."""
+        self._write(self._across_lanes(row) if self.body.layout.lanes_reduced else row, copy)
 
     def _accumulated(self) -> list[list[str]]:
         for level in range(len(self.upper)):

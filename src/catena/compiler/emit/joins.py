@@ -34,9 +34,14 @@ def rows(nest: Nest, kept: int, ranges: Collection[int], cut: Collection[int]) -
         return None
     d, width = nest.order[kept - 1], nest.width
     long = math.prod(nest.extents[k] for k in nest.reduced) > MOST * width
-    if width < LEAST or width & (width - 1) or long or d in cut or any(k in ranges for k in nest.reduced):
+    if not are_halved(width) or long or d in cut or any(k in ranges for k in nest.reduced):
         return None
     return Rows(d) if not are_few(nest) and any(are_joined(nest, f, d) for f in nest.folds) else None
+
+
+def are_halved(width: int) -> bool:
+    """Whether lanes are enough to be joined at once, and can be halved up to the last."""
+    return width >= LEAST and not width & (width - 1)
 
 
 def are_joined(nest: Nest, fold: Fold, d: int) -> bool:

@@ -546,11 +546,9 @@ def decided(function: Callable) -> Callable:
         record = _state.record
         if record is None:
             return function(*given)
-        read: list[str] = []
-        told = ", ".join(record.told(x, read) for x in given)
-        made = function(*map(_plain, given))
+        made, text, read = _called(record, function, given)
         if read:
-            record.condition(f"{function.__name__}({told}) == {made!r}", True, tuple(read))
+            record.condition(f"{text} == {made!r}", True, read)
         return made
 
     return asked
@@ -580,12 +578,17 @@ def computed(function: Callable) -> Callable:
         record = _state.record
         if record is None:
             return function(*map(_plain, given))
-        read: list[str] = []
-        told = ", ".join([record.told(x, read) for x in given])
-        made = function(*map(_plain, given))
-        return record.computed(made, f"{function.__name__}({told})", tuple(read)) if read else made
+        made, text, read = _called(record, function, given)
+        return record.computed(made, text, read) if read else made
 
     return asked
+
+
+def _called(record: Record, function: Callable, given: tuple) -> tuple[Any, str, tuple[str, ...]]:
+    """What a function makes, of plain numbers, the text of the call, and what that reads of the record."""
+    read: list[str] = []
+    told = ", ".join([record.told(x, read) for x in given])
+    return function(*map(_plain, given)), f"{function.__name__}({told})", tuple(read)
 
 
 def _plain(x):

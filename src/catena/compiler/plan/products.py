@@ -71,10 +71,7 @@ def _as_nest(p: Planner, frame: Frame, v: Value) -> None:
     x, contracted, batch = operands[side], params.numbers[side], params.numbers[2 + side]
     order = (*batch, *(d for d in range(x.ndim) if d not in batch and d not in contracted), *contracted)
     part = beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
-    packed = beside(frame, "beside", part.shape, (part,))
-    frame.blocks[packed.number] = p.allocate(packed.nbytes)
-    frame.fused.stored[packed.number] = "its terms are brought side by side"
-    launch(p, frame, frame.nests.copy(part, packed))
+    packed = laid_out(p, frame, part, "its terms are brought side by side")
     sides, numbers = list(operands), list(params.numbers)
     sides[side] = packed
     numbers[side], numbers[2 + side] = tuple(range(x.ndim - len(contracted), x.ndim)), tuple(range(len(batch)))
@@ -264,10 +261,7 @@ def _by_channels(p: Planner, frame: Frame, v: Value) -> None:
     part = beside(frame, "transpose", [w.shape[d] for d in order], (w,), Transpose(order))
     if at_once:
         part = beside(frame, "reshape", (*part.shape[:-2], part.shape[-2] * part.shape[-1]), (part,))
-    weights = beside(frame, "beside", part.shape, (part,))
-    frame.blocks[weights.number] = p.allocate(weights.nbytes)
-    frame.fused.stored[weights.number] = "its terms are brought side by side"
-    launch(p, frame, frame.nests.copy(part, weights))
+    weights = laid_out(p, frame, part, "its terms are brought side by side")
     nest = nests.convolution(frame.nests, v, weights, at_once)
     copies, room = COPIES, p.machine.vector_registers // (2 * ROWS * len(nest.folds))
     while copies > max(room, 1):
@@ -288,10 +282,7 @@ def _by_places(p: Planner, frame: Frame, step: Step) -> None:
     (a, sa), (b, sb), sc = strides(frame, w), strides(frame, x), row_major(v.shape)
     moved = sb[space[-1]] != 1
     if moved:
-        b, sb = beside(frame, "beside", x.shape, (x,)), row_major(x.shape)
-        frame.blocks[b.number] = p.allocate(b.nbytes)
-        frame.fused.stored[b.number] = "its places are brought side by side"
-        launch(p, frame, frame.nests.copy(x, b))
+        b, sb = laid_out(p, frame, x, "its places are brought side by side"), row_major(x.shape)
     steps = [sb[image], *(sb[d] * s for d, s in zip(space[:-1], n.strides))]
     members = [Axis(extent, 0, step, c) for extent, step, c in zip(v.shape[:-2], steps, sc)]
     terms = [Axis(w.shape[e], sa[e], sb[d] * r, 0) for d, e, r in zip(space, taps, n.dilation)]
@@ -476,6 +467,15 @@ def _times(frame: Frame, x: Value) -> int:
     if not is_fixed(frame.outside, x):
         return 1
     return frame.outside.trips * _times(frame.outside.frame, fixed(frame.outside, x))
+
+
+def laid_out(p: Planner, frame: Frame, part: Value, why: str) -> Value:
+    """A view's elements in memory of their own, in their order, which nests read; and why they are there."""
+    made = beside(frame, "beside", part.shape, (part,))
+    frame.blocks[made.number] = p.allocate(made.nbytes)
+    frame.fused.stored[made.number] = why
+    launch(p, frame, frame.nests.copy(part, made))
+    return made
 
 
 def copied(p: Planner, frame: Frame, part: Value, anew: bool = False) -> Buffer:

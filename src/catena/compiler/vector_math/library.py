@@ -71,8 +71,8 @@ BESSEL = {fun.__name__: written(fun) for fun in (bessel.bessel_i0e, bessel.besse
 EXACT = {"rem": remainder.rem}
 DIVIDED = {"quotient": inverses.quotient}  # what processors have an instruction for, where the divisor is known
 BINARY = frozenset({"atan2", "pow", "hypot", *EXACT, *DIVIDED})
-NAMES = tuple(ELEMENTARY | BESSEL | ALGORITHMS | EXACT)
 FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT | DIVIDED
+NAMES = tuple(name for name in FUNCTIONS if name not in DIVIDED)
 # Functions that compute much of one operand, or of some, alone; not those whose texts are long and hang on all.
 STAGED = (
     frozenset(
