@@ -76,7 +76,6 @@ MAX_CLASS_LINES, MAX_ATTRIBUTES = 300, 12
 LARGER = {
     "compiler/emit/module.py:Module": (None, 13, "what the text of a program consists of, a field each"),
     "compiler/native/executable.py:Parts": (None, 20, "what a compiled program consists of, a field each"),
-    "compiler/plan/fuse.py:_Fuser": (None, 14, "what fusion knows of each value: a table each"),
     "compiler/graph/builder.py:Builder": (395, None, "a method for every form of nodes that lower rules write"),
     "compiler/emit/program.py:ProgramWriter": (None, 14, "what the steps of one program write to and share"),
     "compiler/kernels/loops.py:Nest": (None, 15, "a loop nest and its schedule"),

@@ -1,0 +1,61 @@
+"""How many operations a kernel may have: fewer where it folds many rows that are shorter than a vector, of which lanes
+then hold many (see `kernels.short_rows`), and none beside a fold where a loop of its own makes what is folded sooner.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+
+from catena.compiler.graph.forms import PARTS
+from catena.compiler.graph.region import Value
+from catena.compiler.kernels import short_rows
+
+MAX_KERNEL = 160  # operations
+SHORT_ROWS = 256  # from so many on they are taken many at once
+FEW_OPS = 8  # that lanes which short rows leave empty may do
+UNEVEN = PARTS | {"pad"}  # forms whose elements do not lie evenly in what they are read from
+GATHERED = 4  # bytes of elements that an instruction gathers, at least
+
+
+def most_ops(space: tuple, axes: tuple) -> int:
+    """The operations of a kernel over so many elements, at most: fewer where it folds many rows that are shorter than a
+    vector, of which lanes then hold many.
+    """
+    last = len(space) - 1
+    if last not in axes or not 1 < space[last] <= short_rows.MOST or math.prod(space[:last]) < SHORT_ROWS:
+        return MAX_KERNEL
+    return min(MAX_KERNEL, 3 * short_rows.LONGEST // (4 * space[last]))  # what is read counts too
+
+
+def has_own_loop(space: tuple, axes: tuple, roots: list[Value], ops: int, stored: Collection[int]) -> bool:
+    """Whether a loop of its own makes what is folded sooner: short rows of what does not lie evenly in memory, if
+    much is done, since its lanes are full; and places that rows share, since it does several rows at once.
+    """
+    uneven = ops > FEW_OPS and most_ops(space, axes) < MAX_KERNEL
+    found = (lambda x: x.form in UNEVEN or _shares_places(x)) if uneven else _shares_places
+    return any(reads(r, stored, found) for r in roots)
+
+
+def reads(v: Value, stored, found: Callable[[Value], bool]) -> bool:
+    """Whether a value that is not stored is made of others of which that is so, without memory between them."""
+    ask, seen = [v], {v.number}
+    while ask:
+        x = ask.pop()
+        if found(x):
+            return True
+        more = [a for a in x.args if a.number not in stored and a.number not in seen]
+        seen.update(a.number for a in more)
+        ask.extend(more)
+    return False
+
+
+def is_gather(v: Value) -> bool:
+    return v.form == "gather"
+
+
+def _shares_places(v: Value) -> bool:
+    """Whether small elements, which no instruction gathers, are read at places that many rows share: `x[:, i]`."""
+    if not is_gather(v) or v.dtype.itemsize >= GATHERED or not v.ndim or v.ndim - 1 in v.params.offset_dims:
+        return False
+    return math.prod(v.shape[d] for d in v.params.offset_dims) >= SHORT_ROWS

@@ -1,0 +1,305 @@
+"""Which values of a region are stored, and why.
+
+Every value is either *stored* (it has memory) or *inlined* (computed again by whoever reads it, at the index where
+it is read). Reductions, products, loops and the like are stored; elementwise values and views are inlined when one
+kernel reads them, or when reading them twice costs less than a trip through memory. A costly value is never inlined
+below a broadcast, window or gather, which would compute it again and again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+
+from catena.compiler.graph.forms import COSTLY, FORMS, PARTS
+from catena.compiler.graph.region import Region, Value
+from catena.compiler.plan import cuts
+from catena.compiler.plan.kernel_length import MAX_KERNEL, has_own_loop, is_gather, most_ops, reads
+
+MAX_DEPTH, MAX_OPS = 48, 100
+CHEAP = 2
+FEW_AGAIN, LARGE = 4, 1 << 17  # operations that are done again for each reader, and bytes of what is not written for it
+CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: see `_is_beside`
+RESULT = "it is a result"
+WIDE = 8  # elements in a row
+LONG_ROW = 128  # elements: what is computed once for each row of so many is nothing beside these
+MOSTLY_PADDING = 4  # times as many elements as are in it: of those that lanes gather for a pad, most are thrown away
+FEWER = 4  # times as many elements as a gather reads: they are not computed for it
+BORDER = 4  # a border is at most one part of so many of what a pad makes
+MAX_PARTS = 3  # of a concatenation that is read where its parts lie, and its readers
+MAX_ROW_PARTS, PART_ROW = 4, 64  # of one along rows of so many elements at least, which other parts lie between
+
+
+class Storage:
+    """The values of a region that are stored, and why, and those whose memory they share; the live values in order, who
+    reads each, and what only tests read.
+    """
+
+    def __init__(self, region: Region):
+        self.live = region.live()
+        self.users = region.users(self.live)
+        self.tests = _tests(self.live, self.users) if any(map(is_checked, self.live)) else set()
+        self.needed = _needed(region, self.live)
+        self.cuts = cuts.find(self.live, self.users, self.needed, MAX_KERNEL)
+        self.stored: dict[int, str] = {}  # and why
+        self.roots: dict[int, int] = {}  # value -> the value whose memory it shares
+        self.effort: dict[int, tuple[int, float]] = {}  # of inlined values: the depth of operations, and their number
+        self.costly: set[int] = set()
+        for v in self.live:
+            self._decide(v)
+
+    def _decide(self, v: Value) -> None:
+        n = v.number
+        if v.form == "constant":
+            if v.size != 1 or v.ndim:
+                self.stored[n] = "it is there before the program runs"
+            elif n in self.needed:
+                self.stored[n] = self.needed[n]
+        elif v.form in PARTS and self._joins_in_place(v):
+            self._measure(v)
+            depth, weight = self.effort[n]
+            self.effort[n] = depth, weight + 1.0
+        elif not FORMS[v.form].inline:
+            self.stored[n] = self.needed.get(n) or "it is made as a whole before it is read"
+            if FORMS[v.form].alias:
+                self._share(v)
+        elif v.form == "reshape" and n in self.needed:
+            self.stored[n] = self.needed[n]
+            self._share(v)
+        elif n in self.tests and n not in self.needed:
+            self.effort[n] = 0, 0.0
+        else:
+            self._measure(v)
+            reason = self.needed.get(n) or self._why_stored(v)
+            if reason is not None:
+                self.stored[n] = reason
+                self.effort[n] = 0, 0.0
+
+    def _joins_in_place(self, v: Value) -> bool:
+        """Whether who reads a concatenation reads its parts, such as those of a roll: views of what is stored."""
+        users = self.users[v.number]
+        if v.number in self.needed or len(users) > MAX_PARTS:
+            return False
+        if all(u.form == "gather" and u.args[0] is not v for u in users):
+            return len(users) == 1  # indices of several axes: each reads its own part
+        cheap = CHEAP if self._lies_in_rows(v) else 0.0
+        views = all(a.number in self.stored or self._is_light(a, cheap) for a in v.args)
+        plain = all(u.form == "map" or FORMS[u.form].fold or FORMS[u.form].view for u in users)
+        return (
+            len(v.args) <= (MAX_ROW_PARTS if cheap else MAX_PARTS)
+            and views
+            and plain
+            and not any(FORMS[u.form].rereads for u in users)
+        )
+
+    def _lies_in_rows(self, v: Value) -> bool:
+        """Whether parts are joined along rows that are long, and only elementwise operations read them, one after the
+        other, up to what is stored, or to a fold of each part: then a loop over the rows of a part computes it, and
+        does all of these.
+        """
+        if math.prod(v.shape[v.params.dimension + 1 :]) < PART_ROW:
+            return False
+        users = self._joined(self.users[v.number])
+        while len(users) == 1 and users[0].form == "map":
+            last = users[0].number
+            users = self.users[last]
+            if last in self.needed or len(users) > 1:
+                return True
+        return len(users) == 1 and _folds_within(users[0], v)
+
+    def _joined(self, users: list) -> list:
+        """The one of some readers that the others are for, as a choice is of a comparison and of what it compares."""
+        last = max(users, key=lambda u: u.number, default=None)
+        others = [u for u in users if u is not last]
+        single = all(u.form == "map" and u.number not in self.needed and self.users[u.number] == [last] for u in others)
+        return [last] if users and single else users
+
+    def _is_light(self, v: Value, most: float) -> bool:
+        return self.effort.get(v.number, (0, 1.0))[1] <= most and v.number not in self.costly
+
+    def _share(self, v: Value) -> None:
+        base = v.args[0].number
+        self.roots[v.number] = self.roots.get(base, base)
+
+    def _measure(self, v: Value) -> None:
+        op = v.params.op if v.form == "map" else None
+        depth, weight, costly = 0, 0.0 if op in (None, "checked") else 1.0, op in COSTLY
+        for a in {a.number: a for a in (v.args[:1] if op == "checked" else v.args)}.values():
+            if a.number not in self.stored:
+                deep, heavy = self.effort.get(a.number, (0, 0.0))
+                depth = max(depth, deep)
+                if v.form != "dynamic_slice" or a is v.args[0]:  # where it starts is computed once, before the loops
+                    weight += heavy / max(len(self.users[a.number]), 1)
+                costly = costly or a.number in self.costly
+        self.effort[v.number] = depth + 1, weight
+        if costly:
+            self.costly.add(v.number)
+
+    def _why_stored(self, v: Value) -> str | None:
+        """Why a value that could be computed where it is read is stored all the same; None where it is not."""
+        n = v.number
+        depth, weight = self.effort[n]
+        if depth >= MAX_DEPTH or weight > MAX_OPS:
+            return "the kernel that reads it would become too long"
+        if n in self.cuts.alive:
+            return "a kernel ends before it is read for the last time: it would become too long"
+        users, costly = self.users[n], n in self.costly
+        if v.size == 1 and v.ndim == 0 and weight <= CHEAP and not costly:
+            return None
+        for u in users:
+            cheap = CHEAP_BESIDE if _is_beside(u, v) else CHEAP
+            wasted = u.form == "pad" and u.size >= MOSTLY_PADDING * v.size and reads(v, self.stored, is_gather)
+            if FORMS[u.form].fold and self._is_long(v, u.params.axes):
+                return f"{u.form} v{u.number} folds short rows, of which lanes hold many where little is done"
+            is_place = u.form == "gather" and v is not u.args[0] and u.size >= LONG_ROW * v.size
+            if is_place and reads(v, self.stored, is_gather):
+                return f"{u.form} v{u.number} would read each place at a place"
+            if self._repeats(u, v) and (costly or weight > cheap or wasted):
+                return f"{u.form} v{u.number} would compute each element several times"
+        if len(users) > 1 and (costly or weight > 1):
+            if not costly and v.size * v.dtype.itemsize >= LARGE and _is_of_one_array(v, self.stored, self.roots):
+                return None
+            return f"{len(users)} readers would compute it again"
+        return None
+
+    def _is_long(self, v: Value, axes: tuple) -> bool:
+        """Whether too much is done for lanes to hold many short rows that are folded."""
+        ops = self.leaves(v)[1]
+        return ops > most_ops(v.shape, axes) or has_own_loop(v.shape, axes, [v], ops, self.stored)
+
+    @staticmethod
+    def _repeats(user: Value, v: Value) -> bool:
+        """Whether `user` reads elements of `v` several times, or through an index map that needs memory."""
+        if user.form == "broadcast":
+            return user.size > v.size
+        if user.form == "reshape":
+            return FORMS[v.form].view
+        if user.form == "gather" and v is user.args[0] and v not in user.args[1:] and user.size * FEWER <= v.size:
+            return False
+        if user.form == "pad" and (user.size - v.size) * BORDER <= user.size:
+            return any(between for *_, between in user.params.config)
+        return FORMS[user.form].rereads
+
+    def root_of(self, v: Value) -> int:
+        return self.roots.get(v.number, v.number)
+
+    def leaves(self, v: Value) -> tuple[dict[int, bool], int]:
+        """Stored values that inlining `v` reads, and whether only at the iteration's index; and its size."""
+        found: dict[int, bool] = {}
+        seen: set[tuple[int, bool]] = set()
+        stack, ops = [(v, True)], 0
+        while stack:
+            x, same = stack.pop()
+            if (x.number, same) in seen:
+                continue
+            seen.add((x.number, same))
+            if x.number in self.stored and x is not v:
+                r = self.root_of(x)
+                found[r] = found.get(r, True) and same and x.number == r
+                continue
+            ops += x.form == "map" and x.number not in self.tests
+            same = same and x.form == "map"
+            stack.extend((a, same) for a in x.args)
+        return found, ops
+
+
+def _is_of_one_array(v: Value, stored: Collection[int], roots: dict[int, int]) -> bool:
+    """Whether a few cheap operations make a value of one array in memory, element by element, beside numbers: reading
+    that again costs no more than reading this one, which would be written first.
+    """
+    ops, ask, seen, arrays = 0, [v], {v.number}, set()
+    while ask and ops <= FEW_AGAIN:
+        x = ask.pop()
+        if x.size == 1 or x.form == "broadcast" and x.args[0].size == 1:
+            continue
+        if x.number in stored:
+            arrays.add(roots.get(x.number, x.number))
+            if x.size * x.dtype.itemsize > v.size * v.dtype.itemsize:
+                return False
+        elif x.form != "map":
+            return False
+        else:
+            ops += 1
+            ask.extend(a for a in x.args if a.number not in seen)
+            seen.update(a.number for a in x.args)
+    return ops <= FEW_AGAIN and len(arrays) == 1
+
+
+def _folds_within(user: Value, v: Value) -> bool:
+    """Whether a fold takes each part of a concatenation by itself, and no rows that many lanes hold."""
+    if not FORMS[user.form].fold or v.params.dimension in user.params.axes:
+        return False
+    return v.ndim - 1 not in user.params.axes or v.shape[-1] >= PART_ROW
+
+
+def _is_beside(user: Value, v: Value) -> bool:
+    """Whether it is the index of a gather; or rows that a scatter adds to others, which it reads once, in lanes; or
+    spread over long rows.
+    """
+    if user.form == "broadcast":
+        last = max((d for d, n in zip(user.params.dims, v.shape) if n != 1), default=-1)
+        return math.prod(user.shape[last + 1 :]) >= LONG_ROW
+    if user.form == "scatter":
+        at = user.params.indices
+        rows = user.args[2].ndim - 1 in at.offset_dims and user.args[2].shape[-1] >= WIDE
+        return rows and v is user.args[2] and v is not user.args[1]
+    return user.form == "gather" and user.args[0] is not v
+
+
+def is_checked(v: Value) -> bool:
+    return v.form == "map" and v.params.op == "checked"
+
+
+def _tests(live: list[Value], users: dict[int, list[Value]]) -> set[int]:
+    """What only tests read. These are made where the value is that they test, of what is read there anyway: so they do
+    not count among the `users`, from which they are removed here.
+    """
+    tests: set[int] = set()
+    for v in reversed(live):
+        own = users[v.number]
+        real = [u for u in own if u.number not in tests and not (is_checked(u) and u.args[0] is not v)]
+        if own and not real and FORMS[v.form].inline:
+            tests.add(v.number)
+        users[v.number] = real
+    return tests
+
+
+def _needed(region: Region, live: list[Value]) -> dict[int, str]:
+    """Values that must be in memory because of who reads them, and who that is."""
+    needed = {v.number: RESULT for v in region.outputs}
+    for v in reversed(live):
+        where = FORMS[v.form].in_memory
+        if where == "all":
+            read = v.args
+        elif where == "bare":
+            read = tuple(map(_under_transposes, v.args))
+        elif where == "first":
+            read = (v.args[0], *(a for a in v.args[1:] if FORMS[a.form].inline and _reaches(a, v.args[0])))
+        elif v.form == "reshape" and v.number in needed:
+            read = (v.args[0],)
+        else:
+            continue
+        reason = needed[v.number] if v.form == "reshape" else f"{v.form} v{v.number} reads memory"
+        for a in read:
+            needed.setdefault(a.number, reason)
+    return needed
+
+
+def _under_transposes(v: Value) -> Value:
+    while v.form == "transpose":
+        v = v.args[0]
+    return v
+
+
+def _reaches(v: Value, target: Value, budget: int = 64) -> bool:
+    """Whether inlining `v` may read the memory of `target`; unsure (too large) counts as yes."""
+    while target.form in ("reshape", "alias"):
+        target = target.args[0]
+    stack = [v]
+    while stack and budget:
+        x, budget = stack.pop(), budget - 1
+        if x is target:
+            return True
+        if FORMS[x.form].inline or FORMS[x.form].alias or x.form in PARTS:
+            stack.extend(x.args)
+    return bool(stack)
