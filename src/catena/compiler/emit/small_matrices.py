@@ -190,6 +190,19 @@ class _Group:
         self.each(0, count, one)
         return new
 
+    def turned(self, x: _Matrix, rows: int, columns: int) -> _Matrix:
+        """The transpose of a matrix, of so many rows and columns then, in memory of its own."""
+        made = _Matrix(self, self.e.slot(f"[{rows * columns} x {self.vector}]", 64), columns)
+
+        def row(i: Index) -> None:
+            def one(j: Index) -> None:
+                made[i, j] = x[j, i]
+
+            self.each(0, columns, one)
+
+        self.each(0, rows, row)
+        return made
+
     def deliver_elements(self, k: int, slot: str, count: int) -> None:
         """Writes elements to result `k` of the step."""
         slot = slot if self.t is self.stored else self._converted(slot, count, "fptrunc")
@@ -328,8 +341,9 @@ def _triangular_solve(g: _Group) -> None:
     how, (n, _), (rows, columns) = g.step.how, *g.step.shapes
     a, x = g.fetch(0), g.fetch(1)
     a = a.T if how.left == how.transposed else a  # a[i, k]: what unknown k counts in equation i
-    x = x if how.left else x.T
     solutions = columns if how.left else rows
+    if not how.left:
+        x = x.T if g.lanes > 1 else g.turned(x, n, rows)  # vectors lie along the sides
     forward = how.lower == (how.left != how.transposed)
     for i in range(n) if forward else reversed(range(n)):
         if not how.unit_diagonal:
@@ -344,6 +358,8 @@ def _triangular_solve(g: _Group) -> None:
             x.subtract(r, a[r, i], x, i, range(solutions))
 
         g.each(*((i + 1, n) if forward else (0, i)), subtract)
+    if not how.left and g.lanes == 1:
+        x = g.turned(x, rows, n)
     g.deliver_elements(0, x.slot, rows * columns)
 
 

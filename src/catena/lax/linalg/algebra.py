@@ -15,9 +15,10 @@ from catena.lax.complex_numbers import conj
 from catena.lax.contraction import dot_general
 from catena.lax.convert import convert_element_type
 from catena.lax.indexing import gather
+from catena.lax.scattering import scatter
 from catena.lax.shape import broadcast, broadcast_in_dim, broadcasted_iota, expand_dims, transpose
 from catena.lax.structure import broadcast_to
-from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers
+from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers, ScatterDimensionNumbers
 
 NOT_LINEAR = NoRule("it is not linear in its operands")
 LAPACK_DTYPES = tuple(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
@@ -240,3 +241,13 @@ def take_rows(x, order):
     numbers = GatherDimensionNumbers((n + 1,), (n,), (n,), batch, batch)
     sizes = (*(min(1, s) for s in shape[:n]), 1, shape[-1])
     return gather(x, expand_dims(order, (n + 1,)), numbers, sizes, mode=PROMISE_IN_BOUNDS)
+
+
+def put_rows(x, order):
+    """The rows of each matrix, of which each goes to a place of its own: `take_rows` undone."""
+    n = get_aval(x).ndim - 2
+    batch = tuple(range(n))
+    numbers = ScatterDimensionNumbers((n + 1,), (n,), (n,), batch, batch)
+    places = expand_dims(order, (n + 1,))
+    zeros = broadcast(scalar(x, 0), get_aval(x).shape)
+    return scatter(zeros, places, x, numbers, unique_indices=True, mode=PROMISE_IN_BOUNDS)

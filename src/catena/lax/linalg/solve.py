@@ -10,6 +10,7 @@ from catena.lax.linalg.algebra import (
     kernel_primitive,
     lower_to_host,
     mm,
+    put_rows,
     rows,
     scalar,
     swap,
@@ -140,6 +141,13 @@ def solve_with_lu(lu, permutation, b):
     b = take_rows(b, permutation)
     b = triangular_solve(lu, b, left_side=True, lower=True, unit_diagonal=True)
     return triangular_solve(lu, b, left_side=True)
+
+
+def solve_transposed_with_lu(lu, permutation, b):
+    """The solution of a system whose matrix is the transpose of one that has these LU factors."""
+    b = triangular_solve(lu, b, left_side=True, transpose_a=True)
+    b = triangular_solve(lu, b, left_side=True, lower=True, transpose_a=True, unit_diagonal=True)
+    return put_rows(b, permutation)
 
 
 # ------------------------------------------------------------------------------------------------------------

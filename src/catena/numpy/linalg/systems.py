@@ -14,7 +14,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.trace import find_concrete
 from catena.lax.linalg.algebra import adjoint
-from catena.lax.linalg.solve import solve_with_lu
+from catena.lax.linalg.solve import solve_transposed_with_lu, solve_with_lu
 from catena.lax.structure import dense
 from catena.lax.whole import whole
 from catena.numpy import reductions
@@ -293,14 +293,19 @@ def _solution(a, b):
 
 
 def _solve(a, b):
-    """The solution for matrices of right-hand sides, of stacks that broadcast."""
+    """The solution for matrices of right-hand sides, of stacks that broadcast; its derivatives are those of the system."""
     stack = lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     if not a.size or not b.size:
         return lax.full((*stack, *b.shape[-2:]), 0, b.dtype)
-    factors, _, permutation = lax.linalg.lu(a)
+    factors, _, permutation = lax.linalg.lu(lax.stop_gradient(a))
     factors = broadcast_to(factors, (*stack, *a.shape[-2:]))
     permutation = broadcast_to(permutation, (*stack, a.shape[-1]))
-    return solve_with_lu(factors, permutation, broadcast_to(b, (*stack, *b.shape[-2:])))
+    return lax.custom_linear_solve(
+        lambda x: matmul(a, x),
+        broadcast_to(b, (*stack, *b.shape[-2:])),
+        lambda _, x: solve_with_lu(factors, permutation, x),
+        lambda _, x: solve_transposed_with_lu(factors, permutation, x),
+    )
 
 
 def inv(a: ArrayLike) -> Array:
