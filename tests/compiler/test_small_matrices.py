@@ -6,6 +6,8 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
+from catena.compiler.machine import X86_64_V4
+from catena.compiler.native.compile import text_of
 
 BOUND = {np.float32: 2e-4, np.float64: 1e-11}  # of results of some units, for well-conditioned matrices
 SIZES = [1, 2, 3, 4, 5, 9, 17, 32]
@@ -114,6 +116,14 @@ def test_triangular_systems_with_many_sides_fulfil_their_equations(left, lower, 
         used = read.swapaxes(-1, -2) if transposed else read
         scale = max(1.0, float(np.abs(x).max()))
         np.testing.assert_allclose(used @ x if left else x @ used, b, atol=5 * BOUND[dtype] * scale)
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_system_by_itself_has_vectors_along_its_sides(left):
+    solve = lambda a, b: lax.linalg.triangular_solve(a, b, left_side=left, lower=True)  # noqa: E731
+    a, b = np.ones((20, 20), np.float32), np.ones((20, 24) if left else (24, 20), np.float32)
+    text = text_of(jax.make_jaxpr(solve)(a, b), machine=X86_64_V4)
+    assert "fsub contract <16 x float>" in text and "fsub contract float" not in text
 
 
 def test_sides_do_not_hang_on_each_other():

@@ -310,3 +310,26 @@ def test_eigenvalues_alone_have_the_same_bits_eagerly_and_compiled():
     for n in (9, 40):  # those of fewer rows programs compute themselves
         a = numpy.random.default_rng(0).normal(size=(n, n)).astype(numpy.float32)
         assert (jnp.linalg.eigvalsh(jnp.array(a)) == catena.jit(jnp.linalg.eigvalsh)(a)).all()
+
+
+@pytest.mark.parametrize("z", [A, matrices(5, 5, dtype=numpy.complex64) + 3 * numpy.eye(5, dtype=numpy.complex64)])
+def test_derivatives_of_solutions_are_those_of_the_system(z):
+    """Not of the steps that solve it: each is one more solution, and one product."""
+    b, g = (matrices(5, 2, dtype=z.dtype) for _ in range(2))
+    x, pull = catena.vjp(jnp.linalg.solve, z, b)
+    of_a, of_b = pull(jnp.asarray(g))
+    expected = numpy.linalg.solve(z.T, g)
+    numpy.testing.assert_allclose(of_b, expected, rtol=1e-4, atol=1e-5)
+    numpy.testing.assert_allclose(of_a, -expected @ numpy.asarray(x).T, rtol=1e-4, atol=1e-5)
+    for f in (lambda a: jnp.linalg.solve(a, b), jnp.linalg.inv):
+        made = str(catena.make_jaxpr(catena.grad(lambda a: abs(f(a)).sum()))(z))  # noqa: B023
+        assert made.count("= custom_linear_solve[") == 2 and made.count(" lu ") == 1
+
+
+def test_derivatives_of_one_system_for_a_stack_of_sides():
+    b = matrices(3, 5, 2)
+    of_a = catena.grad(lambda a: (jnp.linalg.solve(a, b) ** 2).sum())(A)
+    each = sum(catena.grad(lambda a: (jnp.linalg.solve(a, one) ** 2).sum())(A) for one in b)  # noqa: B023
+    numpy.testing.assert_allclose(of_a, each, rtol=1e-4, atol=1e-5)
+    second = catena.hessian(lambda a: jnp.linalg.inv(a).sum())(A)
+    numpy.testing.assert_allclose(second.reshape(25, 25), second.reshape(25, 25).T, rtol=1e-3, atol=1e-5)

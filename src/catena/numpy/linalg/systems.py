@@ -47,6 +47,7 @@ from catena.numpy.shaping import ravel, reshaped
 from catena.runtime import lapack
 from catena.transform.custom_jvp import custom_jvp
 from catena.transform.grad import jvp
+from catena.transform.jit import jit
 from catena.typing import ArrayLike
 
 
@@ -292,8 +293,9 @@ def _solution(a, b):
     return _unless_singular(lapack.gufuncs.solve, left, right)
 
 
+@jit
 def _solve(a, b):
-    """The solution for matrices of right-hand sides, of stacks that broadcast; its derivatives are those of the system."""
+    """The solution for matrices of right-hand sides, of stacks that broadcast, with the derivatives of the system."""
     stack = lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     if not a.size or not b.size:
         return lax.full((*stack, *b.shape[-2:]), 0, b.dtype)
