@@ -144,6 +144,32 @@ def test_half_precision_is_divided_by_an_inverse_of_single_precision(dtype):
     np.testing.assert_array_equal(got, want)
 
 
+def every(dtype):
+    """All numbers of two bytes."""
+    return jnp.asarray(np.arange(1 << 16, dtype=np.uint16).view(dtype))
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_every_number_of_half_precision_is_divided_as_by_a_divider(name):
+    """Ties below the least normal number, what has no normal inverse, and all that is no number, too."""
+    x, rng = every(jnp.dtype(name)), np.random.default_rng(5)
+    of_all_sizes = np.asarray(x)[rng.integers(0, 1 << 16, 24)]
+    with np.errstate(all="ignore"):
+        few = np.array([1272, 1700, 3, -0.0, np.inf, 1e-7, 2.0**-130, 2.0**127]).astype(x.dtype)
+        y = np.concatenate([of_all_sizes, few])
+        want = (np.asarray(x, np.float32) / np.asarray(y, np.float32)[:, None]).astype(x.dtype)
+        got = np.asarray(jax.jit(lambda x, y: x / y[:, None])(x, jnp.asarray(y)))
+    is_nan = np.isnan(want.astype(np.float32))
+    np.testing.assert_array_equal(np.isnan(got.astype(np.float32)), is_nan)
+    np.testing.assert_array_equal(got.view(np.uint16)[~is_nan], want.view(np.uint16)[~is_nan])
+
+
+def test_half_precision_is_divided_by_products_of_fewer_operations():
+    for name, function in (("float16", "quotient_of_halves"), ("bfloat16", "quotient_of_bfloat16")):
+        text = text_of(jax.make_jaxpr(lambda x: x / 3)(jnp.ones((64, 256), name)), machine=X86_64_V4)
+        assert f"{function}.second.y" in text
+
+
 @pytest.mark.parametrize("steps", range(1, 40, 3))
 def test_quotients_of_divisors_next_to_powers_of_two(steps):
     """Where the inverse is furthest from what it is rounded from."""
@@ -183,3 +209,9 @@ def test_divisions_by_what_changes_in_lanes_are_left_to_dividers():
         assert ("quotient.second.y" in text) == is_inverted
     for f in (lambda x: x / 4, lambda x: 3 / x):
         assert "quotient" not in text_of(jax.make_jaxpr(f)(jnp.ones((64, 256))), machine=X86_64_V4)
+
+
+def test_truths_are_chosen_as_numbers():
+    """By one instruction: LLVM makes integers of them, and floats of these."""
+    text = text_of(jax.make_jaxpr(lambda x: (x > 0).astype("float32"))(jnp.ones(256)), machine=X86_64_V4)
+    assert "uitofp" not in text

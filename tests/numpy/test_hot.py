@@ -11,7 +11,8 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.numpy.hot import LARGE, LARGE_OF_TWO
+from catena.numpy import boundary
+from catena.numpy.hot import LARGE, LARGE_OF_TWO, MANY_HALVES
 
 RNG = np.random.default_rng(0)
 NAN, INF = np.nan, np.inf
@@ -295,3 +296,66 @@ def test_windows_of_concrete_arrays_are_where_programs_have_them(dtype):
     ]:
         with pytest.raises((TypeError, ValueError)):
             jax.lax.dynamic_slice(x, at, sizes)
+
+
+HALVES = ("float16", "bfloat16")
+INFIX = {name: getattr(infix, name) for name in "add sub mul truediv eq ne lt le gt ge".split()}
+
+
+def halves(dtype, count: int):
+    x = RNG.standard_normal(count) * 10.0 ** RNG.integers(-3, 4, count)
+    x[:: max(count // 5, 1)] = RNG.choice([NAN, INF, -INF, -0.0, 0.0], len(x[:: max(count // 5, 1)]))
+    with np.errstate(all="ignore"):
+        return jnp.asarray(x, dtype)
+
+
+def assert_as_compiled(f, *xs):
+    """The result of a function and that of its program: dtypes, weakness, and bits but those of NaN."""
+    got, want = f(*xs), jax.jit(f)(*xs)
+    assert (got.dtype, got.weak_type, got.shape) == (want.dtype, want.weak_type, want.shape)
+    assert_bits(np.asarray(got), np.asarray(want))
+
+
+def assert_bits(a, b):
+    wide = [v.astype(np.float32) for v in (a, b)]
+    np.testing.assert_array_equal(*wide)
+    there = ~np.isnan(wide[0])
+    np.testing.assert_array_equal(*[np.signbit(v[there]) for v in wide])
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", sorted(INFIX))
+def test_halves_and_numbers(name, dtype):
+    """A number becomes one of the array's dtype first, as in the program, whatever the array's length."""
+    op = INFIX[name]
+    for count in (1, 31, 32, 33, 100):
+        x = halves(dtype, count)
+        for number in (2, -3, 0.1, 1e-7, -0.0, NAN, 1e6, 70000):
+            assert_as_compiled(lambda x, number=number: op(x, number), x)
+            assert_as_compiled(lambda x, number=number: op(number, x), x)
+    with jax.enable_x64(True):
+        x = halves(dtype, 40)
+        assert_as_compiled(lambda x: op(x, 0.1), x)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", sorted(INFIX))
+def test_two_arrays_of_halves(name, dtype):
+    x, y = halves(dtype, 60), halves(dtype, 60)
+    for xs in ((x, y), (x[::2], y[:30]), (x.reshape(2, 30), y[:30]), (x.reshape(2, 30).T, y[0]), (x[:, None], y)):
+        assert_as_compiled(INFIX[name], *xs)
+    many = halves(dtype, MANY_HALVES // 2 + 50)
+    assert_as_compiled(INFIX[name], many, many[::-1])
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_halves_are_computed_at_once(monkeypatch, dtype):
+    x = halves(dtype, 40)
+
+    def refuse(*_):
+        raise AssertionError("the general path is taken")
+
+    monkeypatch.setattr(boundary, "operands", refuse)
+    for op in INFIX.values():
+        op(x, x), op(x, 2), op(0.5, x)
+    jnp.add(x, 1.5), jnp.multiply(x, x), jnp.divide(2, x)

@@ -18,15 +18,15 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from catena.core import dtypes
-from catena.core.array import Array, make_array
+from catena.core import casts, dtypes
+from catena.core.array import Array, make_array, scalar_value
 from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.core.lazy import has_compiler
 from catena.core.trace import Tracer
 from catena.core.traceback import shorten
 from catena.lax import native
-from catena.lax.policy import ELEMENTWISE, INTEGERS, SHARED
+from catena.lax.policy import ELEMENTWISE, HALVES, INTEGERS, SHARED
 from catena.lax.whole import whole
 from catena.numpy.boundary import SCALARS
 from catena.numpy.protocol import Overridden, answer, has_operator, present_as, takes_part
@@ -79,6 +79,7 @@ REAL_OR_INTEGER, NUMBER_OR_INTEGER = REAL | INTEGERS, NUMBER | INTEGERS
 _JOINED = REAL_OR_INT | {BOOL}  # what they promote to, NumPy casts as we do
 SCALAR_KINDS = frozenset({int, float})
 LARGE, LARGE_OF_TWO = 1 << 18, SHARED // 2  # bytes from which on `lax` is quicker, with threads and compiled kernels
+MANY_HALVES = 1 << 18  # elements of two operands, likewise
 NONE = frozenset()
 
 
@@ -96,17 +97,48 @@ def by_dtype(name: str, how, general, fast, arity: int) -> dict:
     ``how`` is NumPy's function; the name of a primitive, whose loops they are; ``OWN``, for the loops of the function
     ``general`` itself; or a pair of NumPy's function, for the dtypes that it computes exactly, and one of the others.
     """
-    if callable(how) or not fast:
-        return dict.fromkeys(fast, how)
-    exact, how = how if type(how) is tuple else (None, how)
+    if not fast:
+        return {}
+    exact, how = how if type(how) is tuple else (how, None) if callable(how) else (None, how)
+    of_halves = {d: _of_halves(native.LOOPS[_PRIMITIVES[exact]], d) for d in HALVES} if _has_halves(exact) else {}
+    if how is None:
+        return dict.fromkeys(fast, exact) | of_halves
     if how is OWN and not has_compiler():  # ``general`` evaluates them step by step
         return dict.fromkeys(fast & INTEGERS, exact) if exact else {}
     loops = native.Loops(name, general, arity) if how is OWN else native.LOOPS[how]
     compiled = fast & (NUMBER - INT if how is OWN else ELEMENTWISE[how].loop)
-    table = dict.fromkeys(fast, exact)
+    table = dict.fromkeys(fast, exact) | of_halves
     for dtype in compiled:
         table[dtype] = _made_when_called(table, loops, dtype)
     return table
+
+
+# NumPy's functions that compute halves element by element, and the primitives whose loops are taken in their place.
+_PRIMITIVES = {
+    np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "div", np.equal: "eq", np.not_equal: "ne",
+    np.less: "lt", np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge",
+}  # fmt: skip
+
+
+def _has_halves(exact) -> bool:
+    return type(exact) is np.ufunc and exact in _PRIMITIVES and has_compiler()
+
+
+def _of_halves(loops, dtype):
+    """The function of two arrays of ``dtype``, or one and a Python number; not of so many elements that threads share
+    them.
+    """
+
+    def fun(x, y, out):
+        if type(y) is not np.ndarray:
+            y = casts.convert(scalar_value(y), dtype)
+        elif type(x) is not np.ndarray:
+            x = casts.convert(scalar_value(x), dtype)
+        if x.size + y.size > MANY_HALVES:
+            raise ValueError("a program computes these")
+        return loops[dtype](x, y, out=out)
+
+    return fun
 
 
 def _made_when_called(table: dict, loops, dtype):
@@ -308,7 +340,7 @@ def fits(dtype, kind, scalar) -> bool:
     if kind is int:
         least, most = _BOUNDS.get(dtype, _USUAL)
         return dtype is not BOOL and least <= scalar <= most
-    return kind is float and dtype in REAL
+    return kind is float and (dtype in REAL or dtype in HALVES)
 
 
 class Operator(NamedTuple):

@@ -19,6 +19,7 @@ from catena.compiler.kernels.loops import LOADS, Nest
 # How many lanes there are at least, and operations at most, where a divider takes longest of all: 10 cycles a vector of
 # 16 floats, 16 of doubles.
 DIVIDERS = {"float": (16, 12), "double": (4, 24)}
+QUOTIENTS = {"float16": "quotient_of_halves", "bfloat16": "quotient_of_bfloat16"}  # what is rounded to fewer bits
 
 
 class Layout:
@@ -80,7 +81,7 @@ class Layout:
         by = self.nest.stmts[s.args[1]]
         if self.nest.width < lanes or self._work > most or by.op == "const" and is_power_of_two(by.attr):
             return s.op
-        return "quotient" if self.nest.extents[v] >= 2 * self.nest.width else s.op
+        return QUOTIENTS.get(s.type, "quotient") if self.nest.extents[v] >= 2 * self.nest.width else s.op
 
     @cached_property
     def _work(self) -> float:

@@ -2,7 +2,7 @@
 
 NumPy gives the addresses of the operands, their number of elements and the distances between these. Operands that lie
 side by side are read where they are; others, and the rest of an array that is no whole block, go through a block on
-the stack. So one code computes each element, wherever it lies and however many there are.
+the stack, which one number fills once. So one code computes each element, wherever it lies and however many there are.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def write_loop(w: ProgramWriter, program: Program, operands: list[Value]) -> Mod
     some, done = e.label(), e.label()
     e.branch(e.op(f"icmp sgt i64 {total}, 0"), some, done)
     e.start(some)
+    spread = [_spread(e, sizes[i], block, (bases[i], steps[i]), staged[i]) for i in range(inputs)]
     start, opened = e.begin_loop(0, total, block)
     count = e.least(e.op(f"sub i64 {total}, {start}"), block)
     whole = e.op(f"icmp eq i64 {count}, {block}")
@@ -38,7 +39,8 @@ def write_loop(w: ProgramWriter, program: Program, operands: list[Value]) -> Mod
         first = e.op(f"getelementptr i8, ptr {bases[i]}, i64 {e.op(f'mul i64 {start}, {steps[i]}')}")
         there.append((first, e.op(f"and i1 {whole}, {dense[i]}")))
         if i < inputs:
-            _copy_unless(e, there[i][1], sizes[i], count, (first, steps[i]), (staged[i], sizes[i]))
+            as_it_is = e.op(f"or i1 {there[i][1]}, {spread[i]}")
+            _copy_unless(e, as_it_is, sizes[i], count, (first, steps[i]), (staged[i], sizes[i]))
         w.place(buffer, e.op(f"select i1 {there[i][1]}, ptr {first}, ptr {staged[i]}"))
     w.block(program.body)
     for i in range(inputs, len(operands)):
@@ -60,7 +62,14 @@ def _cleared_block(e: Emitter, size: int) -> str:
     return block
 
 
-def _copy_unless(e: Emitter, direct: str, size: int, count: str, source: tuple, target: tuple) -> None:
+def _spread(e: Emitter, size: int, block: int, source: tuple, staged: str) -> str:
+    """Whether an operand is one number, of which a block is then filled once."""
+    is_one = e.op(f"icmp eq i64 {source[1]}, 0")
+    _copy_unless(e, e.op(f"xor i1 {is_one}, true"), size, block, source, (staged, size))
+    return is_one
+
+
+def _copy_unless(e: Emitter, direct: str, size: int, count: str | int, source: tuple, target: tuple) -> None:
     """Copies ``count`` elements of ``size`` bytes, each side an address and the bytes from one element to the next."""
     copy, go = e.label(), e.label()
     e.branch(direct, go, copy)

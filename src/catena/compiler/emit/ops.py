@@ -408,6 +408,8 @@ def convert(e: Emitter, x: str, s: Type, t: Type, width: int) -> str:
     if t.kind == "b":
         zero = constant(0, s, width)
         return e.op(f"fcmp une {a} {x}, {zero}") if s.kind == "f" else e.op(f"icmp ne {a} {x}, {zero}")
+    if t.kind == "f" and s.kind == "b":  # chosen, by one instruction, where LLVM converts integers that are 0 or 1
+        return e.op(f"select {a} {x}, {b} {constant(1.0, t, width)}, {b} {constant(0.0, t, width)}")
     if t.kind == "f":
         return e.op(f"{'sitofp' if s.kind == 'i' else 'uitofp'} {a} {x} to {b}")
     if s.kind == "f":

@@ -45,7 +45,7 @@ def second(body: BodyWriter, i: int, c: Copy) -> str:
     t, name = TYPES[s.type], stages.names(body.layout.function(i), known)[1]
     others = [body.use(a, c, body.width) for p, a in zip(vector_math.PARAMETERS, s.args) if p not in known]
     out = ops.vector_call(body.e, name, t.register, others, body.width, c.env[FIRST, i])
-    return ops.round_to(body.e, out, t, body.width) if t.narrow else out
+    return ops.round_to(body.e, out, t, body.width, s.op in ops.ARITHMETIC) if t.narrow else out
 
 
 def divisor(body: BodyWriter, i: int, width: int) -> str | None:

@@ -17,6 +17,7 @@ EXPONENT = 0x7FF << 52  # of a double
 # What is divided by lies between the first two numbers, the quotient between the third and the second: their product
 # does not overflow, and what it leaves of the dividend is zero or a normal number, which no rounding changed.
 MODERATE = {"float": (2.0**-20, 2.0**60, 2.0**-60), "double": (2.0**-300, 2.0**300, 2.0**-600)}
+LEAST_INVERTED = 2.0**-126
 SERIES = (1 / 2, 3 / 8)  # of (1 - e)^(-1/2) - 1, over e
 
 
@@ -66,6 +67,29 @@ def quotient(x: Value, y: Value) -> Value:
     size, zero = fabs(near), select(good, y.like(0.0), float("nan"))
     moderate = (size >= least_quotient) & (size <= most) | x.equals(zero)
     return if_any(~moderate, lambda: [select(moderate, result, x / y)], [result])[0]
+
+
+def quotient_of_halves(x: Value, y: Value) -> Value:
+    """The same of numbers of 11 bits and fewer, from 2^-24 to 2^17, which is rounded to such: no product overflows, and
+    what is not corrected (zeros, infinities, NaN) is the product with the inverse. Ties, of which there are some below
+    the least normal number, are exact in what is corrected.
+    """
+    inverse = 1.0 / y
+    near = x * inverse
+    result = fma(-fma(near, y, -x), inverse, near)
+    return select((result < 0.0) | (result > 0.0), result, near)
+
+
+def quotient_of_bfloat16(x: Value, y: Value) -> Value:
+    """The same of numbers of 8 bits in the range of floats, which is rounded to such: the product with the inverse,
+    whose error of 2^-23 is far below the distance of a quotient from the middle between two of these. Below the least
+    normal number, where there are middles, the error is below half a step. What has no normal inverse is divided by.
+    """
+    size = fabs(y)
+    inverse = select((size >= LEAST_INVERTED) & (size <= 1 / LEAST_INVERTED), 1.0 / y, float("nan"))
+    near = x * inverse
+    usual = near.equals(near)
+    return if_any(~usual, lambda: [select(usual, near, x / y)], [near])[0]
 
 
 def _inverse_root(x: Value) -> Value:

@@ -69,7 +69,11 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
 ALGORITHMS = {name: written(fun) for name, fun in algorithms.ALGORITHMS.items()}
 BESSEL = {fun.__name__: written(fun) for fun in (bessel.bessel_i0e, bessel.bessel_i1e)}
 EXACT = {"rem": remainder.rem}
-DIVIDED = {"quotient": inverses.quotient}  # what processors have an instruction for, where the divisor is known
+DIVIDED = {  # what processors have an instruction for, where the divisor is known; of what is rounded to fewer bits
+    "quotient": inverses.quotient,
+    "quotient_of_halves": inverses.quotient_of_halves,
+    "quotient_of_bfloat16": inverses.quotient_of_bfloat16,
+}
 BINARY = frozenset({"atan2", "pow", "hypot", *EXACT, *DIVIDED})
 FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT | DIVIDED
 NAMES = tuple(name for name in FUNCTIONS if name not in DIVIDED)
