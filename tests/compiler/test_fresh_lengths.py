@@ -10,6 +10,7 @@ import pytest
 
 import catena as jax
 from catena.compiler.emit import launches
+from catena.compiler.kernels import schedules
 from catena.runtime import native
 from length_programs import PROGRAMS, results, told
 from shares import crossed
@@ -26,6 +27,7 @@ def alone(monkeypatch):
         for registry in ("_codes", "_by_name"):
             monkeypatch.setattr(native, registry, type(native._codes)())
         monkeypatch.setattr(launches, "_texts", {})
+        monkeypatch.setattr(schedules, "_known", {})
 
     return forget
 

@@ -8,7 +8,7 @@ from catena.compiler.native import cache, lengths, stored
 from catena.compiler.native.executable import Executable
 from catena.compiler.native.fingerprint import fingerprint
 from catena.core.jaxpr import ClosedJaxpr
-from catena.core.lazy import LazyModule
+from catena.core.lazy import LazyModule, without_collection
 
 compiler = LazyModule("catena.compiler.native.compile")  # 0.2 s, which a program that is found does not need
 
@@ -29,7 +29,8 @@ def program(
         found = stored.find(key, consts, as_text)
         if found is not None:
             return found[0]
-        executable = _compiled(closed, family, numbers, name, donated)
+        with without_collection():
+            executable = _compiled(closed, family, numbers, name, donated)
     stored.keep(key, executable, {}, consts)
     return executable
 

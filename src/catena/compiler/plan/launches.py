@@ -8,7 +8,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import TYPES
-from catena.compiler.kernels import conditions, loops, short_rows
+from catena.compiler.kernels import conditions, loops, schedules, short_rows
 from catena.compiler.kernels.loops import Nest, Store
 from catena.compiler.machine import Machine, Memory
 from catena.compiler.plan import ahead, bands, elements, partial, pauses, ranges, sharing, staging, stitch
@@ -29,7 +29,7 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
     """Adds the steps that run a nest; `in_place` says that it writes memory which it reads, `part_of` how many bytes it
     and others write one after the other, where others do.
     """
-    loops.schedule(nest, p.machine, in_place, _few(p, frame, nest))
+    schedules.schedule(nest, p.machine, in_place, _few(p, frame, nest))
     if (found := _bands(p, nest, in_place)) is not None:
         _in_bands(p, frame, nest, found, in_place)
         return
@@ -135,7 +135,7 @@ def _stream(nest: Nest) -> None:
 
 def schedule(p: Planner, nest: Nest, in_place: bool = False) -> None:
     """Orders the loops of a nest, and counts what it costs."""
-    loops.schedule(nest, p.machine, in_place)
+    schedules.schedule(nest, p.machine, in_place)
     _count(p, nest)
 
 
