@@ -12,6 +12,7 @@ from catena.compiler.plan import contraction
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.lax.convolution import ConvDimensionNumbers
 from compiled import check, compile_fn
+from shares import crossed
 
 DTYPES = ("float32", "float64", "int32", "int64", "uint8", "int16")
 
@@ -67,6 +68,24 @@ def test_random_contractions(seed):
     )
     sizes = {c: int(rng.choice([1, 2, 3, 5, 8, 17])) for c in lhs + rhs}
     check_product(lhs, rhs, sizes, rng.choice(DTYPES), rng)
+
+
+@pytest.mark.parametrize("columns", [8, 37, 70])
+def test_every_number_of_rows(columns):
+    """Tiles of two heights, one row apart, hold all rows where there are enough tiles."""
+    rng = np.random.default_rng(columns)
+    for (rows,) in crossed(3, [*range(1, 75), 97, 103, 130, 250, 257]):
+        check_product("ik", "kj", {"i": rows, "j": columns, "k": 5}, "float32", rng)
+
+
+def test_numbers_of_rows_need_no_tiles_of_their_own():
+    """Of rows that are no multiple of a tile's, and enough, each is in a tile of one of two heights."""
+    for machine in (X86_64_V4, X86_64_V3, AARCH64):
+        for rows in range(60, 400):
+            form = Contraction(TYPES["float32"], (), (Axis(rows, 64, 0, 64),), 64, (Axis(64, 1, 64, 0),))
+            p = contraction.plan(form, machine, True)
+            assert p.full * p.rows + (p.down + bool(p.left) - p.full) * p.below == rows
+            assert p.below == (p.rows - 1 if rows % p.rows else 0) and not p.is_ragged, (machine, rows)
 
 
 def test_batches_share_the_pool():

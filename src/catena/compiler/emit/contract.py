@@ -115,11 +115,12 @@ class _Loops:
     def _follow(self, member: str, low: str, high: str) -> None:
         """The call of what comes after, for the rows of this task."""
         e, ((_, sizes), pointers) = self.e, self.after
-        unit = self._number(self.plan.row.extent if self.plan.strips else self.plan.rows)
+        p = self.plan
+        unit, full = (self._number(n) for n in ((p.row.extent, p.units) if p.strips else (p.rows, p.full)))
         count = self._number(math.prod(x.extent for x in self.contraction.rows))
         before = e.op(f"mul nuw nsw i64 {member}, {count}")
-        end = e.least(e.op(f"mul nuw nsw i64 {high}, {unit}"), count)
-        bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (e.op(f"mul nuw nsw i64 {low}, {unit}"), end)]
+        first, end = self._first_row(low, unit, full), e.least(self._first_row(high, unit, full), count)
+        bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (first, end)]
         own = [parallel.load_pointer(e, self.operands + i) for i in range(len(pointers))]
         own += [e.element("%numbers", "i64", len(self.numbers))] if sizes else []
         self.numbers += sizes
@@ -216,11 +217,18 @@ class _Loops:
 
     def _tile(self, a, b, c, t: str, length, adds, columns: int) -> None:
         """Tile `t` down the rows, which is another one where rows are left, and it is theirs."""
-        p = self.plan
-        a, c = self._moved(a, t, p.tile_step), self._moved(c, t, p.rows * p.row.c)
-        self._if(self.e.op(f"icmp eq i64 {t}, {self._number(p.down)}"),
+        p, full = self.plan, self._number(self.plan.full)
+        row = self._first_row(t, self._number(p.rows), full)
+        a, c = self._steps(a, row, p.row_step), self._steps(c, row, p.row.c)
+        self._if(self.e.op(f"icmp sge i64 {t}, {full}"),
                  lambda: self._call(a, b, c, length, adds, columns, below=True),
                  lambda: self._call(a, b, c, length, adds, columns))  # fmt: skip
+
+    def _first_row(self, t: str, rows: str, full: str) -> str:
+        """The first row of tile `t`, where those behind the `full` ones have a row less."""
+        e = self.e
+        lower = e.most(e.op(f"sub nsw i64 {t}, {full}"), "0")
+        return e.op(f"sub nsw i64 {e.op(f'mul nuw nsw i64 {t}, {rows}')}, {lower}")
 
     def _call(self, a, b, c, length, adds, columns: int, below: bool = False) -> None:
         """The call of a tile of panels or of the columns beyond; of the one below them, for the rows that are left."""
@@ -228,7 +236,7 @@ class _Loops:
         last = columns - (self._vectors(columns) - 1) * p.width
         numbers = (p.row.a, inner.a, inner.b, p.row.c, last)
         given = ", ".join(f"i64 {self._number(n)}" for n in numbers)
-        count = self._number(p.left if below else p.rows)
+        count = self._number(p.below if below else p.rows)
         tile = self._function(2 * (columns != p.columns) + below)
         e.do(f"call void {tile}(ptr {a}, ptr {b}, ptr {c}, i64 {length}, {given}, i1 {adds}, i64 {count})")
 
@@ -250,7 +258,7 @@ class _Loops:
     def _tile_name(self, columns: int, below: bool) -> str:
         p, vectors = self.plan, self._vectors(columns)
         outer = tuple(tiles.Term(x.extent, x.a, x.b) for x in self._terms(columns)[:-1])
-        rows = p.left if below and not p.is_ragged else p.rows
+        rows = p.below if below and not p.is_ragged else p.rows
         told, adds = self._told(columns), bool(p.outside)
         tile = tiles.Tile(self.type, p.width, rows, vectors, told, outer, adds, below and p.is_ragged)
         return self.w.function(tiles.text(tile))
@@ -288,8 +296,11 @@ class _Loops:
     def _moved(self, pointer: str, steps: str, by: int) -> str:
         if not by:
             return pointer
-        offset = self.e.op(f"mul nsw i64 {steps}, {self._number(by)}") if by != 1 else steps
-        return self.e.element(pointer, self.type.memory, offset)
+        return self._steps(pointer, steps, by) if by != 1 else self.e.element(pointer, self.type.memory, steps)
+
+    def _steps(self, pointer: str, steps: str, by: int) -> str:
+        """So many steps of so many elements further on; how long they are, the text does not tell."""
+        return self.e.element(pointer, self.type.memory, self.e.op(f"mul nsw i64 {steps}, {self._number(by)}"))
 
 
 def _divide(e: Emitter, x: str, n: int | str) -> tuple[str, str]:

@@ -76,10 +76,9 @@ class Plan(NamedTuple):
         return self.contraction.columns // self.columns
 
     @property
-    def tile_step(self) -> int:
-        """The elements of A from a tile's rows to those of the next."""
-        terms = math.prod(x.extent for x in self.contraction.terms)
-        return self.rows * (terms if self.in_tiles else self.row.a)
+    def row_step(self) -> int:
+        """The elements of A from the rows of a tile to those of the next, for each row."""
+        return math.prod(x.extent for x in self.contraction.terms) if self.in_tiles else self.row.a
 
     @property
     def panel_terms(self) -> int:
@@ -112,9 +111,28 @@ class Plan(NamedTuple):
         return self.row.extent % self.rows
 
     @property
+    def lower(self) -> int:
+        """The tiles, the last ones, that have a row less than the others: so many that none are left. So numbers of
+        rows need no tiles of their own, but where they are few, or multiples. 0 where it is not so.
+        """
+        few = 0 if self.in_tiles or not self.left else self.rows - self.left
+        return few if few <= self.down else 0
+
+    @property
+    def full(self) -> int:
+        """The tiles of full height."""
+        return self.down + 1 - self.lower if self.lower else self.down
+
+    @property
+    def below(self) -> int:
+        """The rows of a tile below them."""
+        return self.rows - 1 if self.lower else self.left
+
+    @property
     def is_ragged(self) -> bool:
         """Whether rows that are left are done by a tile of full height, one for any number of them: it costs little."""
-        return bool(self.left) and _costs_little(self.left, self.rows, -(-self.columns // self.width), self.down)
+        vectors = -(-self.columns // self.width)
+        return bool(self.left) and not self.lower and _costs_little(self.left, self.rows, vectors, self.down)
 
     @property
     def units(self) -> int:
@@ -298,10 +316,12 @@ def _costs_little(left: int, rows: int, vectors: int, down: int) -> bool:
 def _time(rows: int, columns: int, m: int, vectors: int, width: int, ragged: float) -> float:
     """Cycles for one term: two multiplications or two loads each, and four until a sum can be added to again."""
     down, left = divmod(rows, m)
+    lower, below = (m - left, m - 1) if left and m - left <= down else (bool(left), left)  # see `Plan.lower`
+    full = down + bool(left) - lower
     across, rest = divmod(columns, vectors * width)
     rest = -(-rest // width)
-    inner = down * _cycles(m, vectors) + _cycles(left, vectors)
-    total = across * inner + down * _cycles(m, rest) + _cycles(left, rest)
+    inner = full * _cycles(m, vectors) + lower * _cycles(below, vectors)
+    total = across * inner + full * _cycles(m, rest) + lower * _cycles(below, rest)
     return total * (1 + ragged * bool(rest))
 
 
