@@ -108,3 +108,32 @@ def test_what_is_taken_twice_is_read_once():
 
     nests = jax.jit(f).lower(jnp.ones((5000, 3)), jnp.arange(3), jnp.arange(3)).compile().as_text("nests")
     assert nests.count("<5000") == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8"])
+@pytest.mark.parametrize("mode", ["fill", "clip"])
+def test_rows_of_what_is_joined_are_read_where_they_lie(dtype, mode):
+    """Rows of long lines, single elements and windows: parts are computed where they are read, none is stored."""
+    with jax.enable_x64(dtype == "float64"):
+        x = jnp.asarray(RNG.integers(-3, 4, (50, 83)), dtype)
+        i = jnp.asarray([3, 0, 45, -1, 49, 50, 98, 99, 100, 120, -150, -151, 400, 149])
+        parts = lambda x: jnp.concatenate([x, jnp.maximum(x, 1), x * 2])  # noqa: E731
+        whole = np.asarray(parts(x)).astype(np.float64)
+        rows = jax.jit(lambda x, i: parts(x).at[i].get(mode=mode, fill_value=5))
+        pairs = jax.jit(lambda x, i: parts(x).at[i, i % 7].get(mode=mode, fill_value=5))
+        places = np.where(np.asarray(i) < 0, np.asarray(i) + 150, np.asarray(i))
+        lies = (places >= 0) & (places < 150) | (mode == "clip")
+        there = whole[places.clip(0, 149)]
+        np.testing.assert_array_equal(np.asarray(rows(x, i), np.float64), np.where(lies[:, None], there, 5))
+        single = there[np.arange(len(i)), np.asarray(i) % 7]
+        np.testing.assert_array_equal(np.asarray(pairs(x, i), np.float64), np.where(lies, single, 5))
+        for f in (rows, pairs):
+            assert ", 0 bytes of temporaries" in f.lower(x, i).compile().as_text("program")
+
+
+def test_rows_that_are_read_often_are_joined_before():
+    """More rows than there are would be computed again and again."""
+    f = jax.jit(lambda x, i: jnp.concatenate([x, jnp.exp(x)])[i])
+    few, many = (f.lower(jnp.ones((20, 64)), jnp.arange(n) % 40).compile().as_text("program") for n in (40, 200))
+    assert ", 0 bytes of temporaries" in few
+    assert ", 0 bytes of temporaries" not in many

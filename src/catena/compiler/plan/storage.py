@@ -82,14 +82,15 @@ class Storage:
             return False
         if all(u.form == "gather" and u.args[0] is not v for u in users):
             return len(users) == 1  # indices of several axes: each reads its own part
-        cheap = CHEAP if self._lies_in_rows(v) else 0.0
-        views = all(a.number in self.stored or self._is_light(a, cheap) for a in v.args)
+        fewer = len(users) == 1 and _reads_less(users[0], v)
+        cheap = CHEAP_BESIDE if fewer else CHEAP if self._lies_in_rows(v) else 0.0
+        views = all(a.number in self.stored or self._is_light(a, cheap, fewer) for a in v.args)
         plain = all(u.form == "map" or FORMS[u.form].fold or FORMS[u.form].view for u in users)
         return (
-            len(v.args) <= (MAX_ROW_PARTS if cheap else MAX_PARTS)
+            len(v.args) <= (MAX_PARTS if fewer or not cheap else MAX_ROW_PARTS)
             and views
             and plain
-            and not any(FORMS[u.form].rereads for u in users)
+            and (fewer or not any(FORMS[u.form].rereads for u in users))
         )
 
     def _lies_in_rows(self, v: Value) -> bool:
@@ -114,8 +115,8 @@ class Storage:
         single = all(u.form == "map" and u.number not in self.needed and self.users[u.number] == [last] for u in others)
         return [last] if users and single else users
 
-    def _is_light(self, v: Value, most: float) -> bool:
-        return self.effort.get(v.number, (0, 1.0))[1] <= most and v.number not in self.costly
+    def _is_light(self, v: Value, most: float, costly: bool = False) -> bool:
+        return self.effort.get(v.number, (0, 1.0))[1] <= most and (costly or v.number not in self.costly)
 
     def _share(self, v: Value) -> None:
         base = v.args[0].number
@@ -223,6 +224,19 @@ def _is_of_one_array(v: Value, stored: Collection[int], roots: dict[int, int]) -
             ask.extend(a for a in x.args if a.number not in seen)
             seen.update(a.number for a in x.args)
     return ops <= FEW_AGAIN and len(arrays) == 1
+
+
+def _reads_less(user: Value, v: Value) -> bool:
+    """Whether a gather reads few elements of a concatenation, or in lanes rows of parts one below the other.
+
+    Of these as many as there are at most: no more is computed for it than would be stored.
+    """
+    if user.form != "gather" or v is not user.args[0] or v in user.args[1:]:
+        return False
+    if user.size * FEWER <= v.size:
+        return True
+    in_lanes = user.ndim - 1 in user.params.offset_dims and user.shape[-1] >= WIDE
+    return in_lanes and v.params.dimension < v.ndim - 1 and user.size <= v.size
 
 
 def _folds_within(user: Value, v: Value) -> bool:
