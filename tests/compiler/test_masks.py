@@ -104,3 +104,16 @@ def test_updates_that_are_dropped_do_not_wait_for_each_other():
     elsewhere = re.findall(r"select i1 %\S+, ptr %\S+, ptr (%\S+)", written)
     assert len(elsewhere) == len(set(elsewhere)) == 2
     assert "icmp ult i32" in written
+
+
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, texts compare places too")
+def test_what_is_read_elsewhere_is_zero():
+    """Parts of a batch that are chosen by their number: the others' products are made of what is read elsewhere, which
+    must be no subnormal number.
+    """
+    f = jax.vmap(lambda x: jax.nn.softmax(-x, 1))
+    joined = lambda x: f(jnp.stack([x * k for k in range(1, 5)]))
+    written = text_of(jax.make_jaxpr(joined)(np.ones((64, 5, 25), "f")), machine=X86_64_V4)
+    elsewhere = set(re.findall(r"select i1 %\S+, ptr %\S+, ptr (%s\d+)", written))
+    assert elsewhere
+    assert all(re.search(rf"memset\S*\(ptr {slot}, i8 0, i64 \d+,", written) for slot in elsewhere)

@@ -327,7 +327,7 @@ class BodyWriter:
         active = self.active if past_caches and mask is None else None  # of a vector that is not of one line
         self.check("store", buffer, pointer, t, width, stride or 1, mask or active)
         if mask is not None and width > 1:
-            pointer, mask = masks.somewhere(self, pointer, condition, c, mask, t, width, stride)
+            pointer, mask = masks.somewhere(self, pointer, condition, c, mask, t, width, stride, True)
         mask = mask or active
         later = self.layout.coefficient(key, self.nest.tile) * ROWS_LATER if self.nest.tile is not None else 0
         streams.store(self.e, past_caches, t, x, pointer, width, stride or 1, mask, later)

@@ -226,10 +226,13 @@ class Emitter:
 
     def nowhere(self, size: int = 16, written: bool = False) -> str:
         """A stack slot of so many bytes that accesses with a false mask go to: one is read, another written. Of one
-        for both, each update that is left out would wait for the one before it.
+        for both, each update that is left out would wait for the one before it. Zeros are read: half an address is a
+        subnormal number, whose products take processors 150 cycles, though nobody wants them.
         """
         if (size, written) not in self._nowhere:
-            self._nowhere[size, written] = self.slot(f"[{size} x i8]", 16)
+            self._nowhere[size, written] = slot = self.slot(f"[{size} x i8]", 16)
+            if not written:
+                self.slots.append(f"  call void @llvm.memset.p0.i64(ptr {slot}, i8 0, i64 {size}, i1 false)")
         return self._nowhere[size, written]
 
     def reversed(self, x: str, element: str, width: int) -> str:

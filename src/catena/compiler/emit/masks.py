@@ -15,9 +15,9 @@ from catena.compiler.graph.types import Type, mangled, vector
 from catena.compiler.kernels.loops import Nest
 
 
-def somewhere(body, pointer: str, i: int, c, mask: str, t: Type, width: int, stride: int) -> tuple[str, str | None]:
-    """The pointer and the mask of an access of `width` lanes that are `stride` apart, in copy `c` of the body, under
-    statement `i`, which is `mask` there.
+def somewhere(body, pointer: str, i: int, c, mask: str, t: Type, width: int, stride: int, written=False):
+    """The pointer and the mask (None for all lanes) of an access of `width` lanes that are `stride` apart, in copy `c`
+    of the body, under statement `i`, which is `mask` there.
     """
     e, parts = body.e, list(_conjuncts(body, i))
     lanes = [k for k in parts if body.is_lanes(k)]
@@ -26,7 +26,7 @@ def somewhere(body, pointer: str, i: int, c, mask: str, t: Type, width: int, str
         conditions.append(e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {mask})"))
     whole = stride == 1 and not lanes
     for condition in conditions:
-        elsewhere = e.nowhere(t.bytes * width) if whole else e.nowhere()
+        elsewhere = e.nowhere(t.bytes * width if whole else 16, written)
         pointer = e.op(f"select i1 {condition}, ptr {pointer}, ptr {elsewhere}")
     return pointer, None if whole else mask
 
