@@ -170,6 +170,24 @@ def test_what_does_not_change_is_computed_once(name):
     check(INVARIANT[name], W)
 
 
+def test_loops_of_unknown_length_are_run_once():
+    halved = lambda w: lax.while_loop(lambda y: jnp.max(jnp.abs(y)) > 1e-2, lambda y: y / 2, w)
+    f = lambda w: loop(lambda c, x: (c + halved(w).sum() + x.sum(), None), 0.0)
+    found = {v.form: v for v in jax.jit(f).lower(W).compiler_ir().values}
+    assert "while" in found and "while" not in str(found["scan"].params.body)
+    check(f, W)
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_what_may_never_end_stays_where_it_may_never_begin(steps):
+    """A loop of unknown length that does not change is not run before one that may not run at all."""
+    endless = lambda w: lax.while_loop(lambda y: y.sum() > 1 - steps, jnp.cos, w * 0 + (1 - steps))
+    f = jax.jit(lambda n, w: lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, endless(w)), (0, w)))
+    done, value = f(steps, W)
+    assert done == steps
+    np.testing.assert_array_equal(value, np.zeros_like(W) if steps else W)
+
+
 SQUARE = np.round(RNG.normal(size=(M, M)) * 4).astype(np.float32) / 64
 STORED = {  # what a product or an inner loop reads in memory, and the operations that make it
     "scaled": (lambda w: loop(lambda c, x: (jnp.tanh(c @ (w * 2)), None), jnp.ones((B, M))), "op=mul"),

@@ -104,7 +104,7 @@ def test_what_is_before_a_loop():
 
 def test_large_results_and_loops_stay():
     n = MOST_BYTES // 4
-    sums = [steps(lambda x, n=n: jnp.cumsum(jnp.ones(n)) + x, 1.0) for n in (n, n + 1)]
+    sums = [steps(lambda x, n=n: jnp.cumsum(lax.iota(np.float32, n)) + x, 1.0) for n in (n, n + 1)]
     assert [len(made) for made in sums] == [1, 2]
     assert "while" in steps(lambda x: lax.while_loop(lambda k: k < 1e6, lambda k: k + 1, 0.0) + x, 1.0)
 

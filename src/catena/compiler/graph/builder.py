@@ -20,6 +20,7 @@ from catena.compiler.graph import (
     parts,
     products,
     reshapes,
+    running,
     transposes,
     windows,
 )
@@ -268,6 +269,8 @@ class Builder:
         return self.multi("reduce_general", [*xs, *inits], outs, ReduceGeneral(axes, body))
 
     def cumulative(self, kind: str, x: Value, axis: int, reverse: bool = False) -> Value:
+        if (found := running.of_equal(self, kind, x, axis, reverse)) is not None:
+            return found
         return self.value("cumulative", x.shape, x.dtype, [x], Cumulative(kind, int(axis), bool(reverse)))
 
     def reduce_window(
@@ -422,7 +425,7 @@ class Builder:
         checks = self.checks.inside(self._source)
         cond = nested(self, cond_closed, checks, "while", cond_consts)
         body = nested(self, body_closed, checks, "while", body_consts)
-        cond_consts = fission.hoist_invariants(self, cond, list(cond_consts))
+        cond_consts = fission.hoist_invariants(self, cond, list(cond_consts), certain=True)
         body_consts = fission.hoist_invariants(self, body, list(body_consts))
         outs = [(x.shape, x.dtype) for x in init]
         return self.multi(

@@ -26,14 +26,16 @@ MOST_BYTES = 1 << 26  # for what is remembered of all iterations
 FEW_BYTES = 256  # are in registers: they are computed again
 LONG = 3  # operations an element, which are not done again in every iteration
 MOST_LOOKED_AT = 64  # values
+LOOPS = ("scan", "while")
 
 
-def hoist_invariants(b, body, consts: list) -> list:
-    """Takes the values that depend on the first inputs of `body` alone out of it, if they are costly or stored.
+def hoist_invariants(b, body, consts: list, certain: bool = False) -> list:
+    """Takes the values that depend on the first inputs of `body` alone out of it, if they are costly or stored; loops
+    of unknown length, too, where it is `certain` that the body runs.
 
     These inputs are `consts` outside; returns these and what is computed before the loop, inputs of `body` too now.
     """
-    outside = Outside(b, body, consts)
+    outside = Outside(b, body, consts, certain)
     found = _roots(body, outside.fixed)
     extra = [outside.copy(v) for v in found]
     body.inputs[len(consts) : len(consts)] = [_to_input(v) for v in found]
@@ -187,12 +189,17 @@ def _has_body(v) -> bool:
     return v.form == "scatter" and v.params.body is not None
 
 
-def _is_pure_loop(v) -> bool:
-    """Whether a value is a loop of known length that does nothing but compute."""
-    if v.form != "scan" or v.params.body.effects:
+def _is_pure_loop(v, certain: bool) -> bool:
+    """Whether a value is a loop that does nothing but compute. One of unknown length may never end: that is for who
+    would run it in any case.
+    """
+    if v.form != "scan" and not (v.form == "while" and certain):
         return False
-    inside = [x for x in v.params.body.live() if x.form not in ("input", "constant", "iota", "output")]
-    return all((FORMS[x.form].pure and not _has_body(x)) or _is_pure_loop(x) for x in inside)
+    if any(region.effects for region in v.params.regions):
+        return False
+    inside = [x for region in v.params.regions for x in region.live()]
+    inside = [x for x in inside if x.form not in ("input", "constant", "iota", "output")]
+    return all((FORMS[x.form].pure and not _has_body(x)) or _is_pure_loop(x, certain) for x in inside)
 
 
 def _to_input(v):
@@ -204,12 +211,12 @@ def _to_input(v):
 class Outside:
     """Values of a body that do not change in its loop (`fixed`), and their copies outside."""
 
-    def __init__(self, b, body, consts: list):
+    def __init__(self, b, body, consts: list, certain: bool = False):
         self.b, self.made = b, {v.number: x for v, x in zip(body.inputs, consts)}
         self.loops: dict[int, list] = {}  # results of loops, outside
         self.fixed = set(self.made)
         for v in body.live():
-            pure = (FORMS[v.form].pure and not _has_body(v)) or _is_pure_loop(v)
+            pure = (FORMS[v.form].pure and not _has_body(v)) or _is_pure_loop(v, certain)
             copied = v.form in ("constant", "iota") or (pure and v.args)
             copied = copied or v.form == "output"
             if copied and all(a.number in self.fixed for a in v.args):
@@ -223,7 +230,7 @@ class Outside:
             missing = [a for a in x.args if a.number not in self.made]
             ask.extend(missing)
             if not missing:
-                self.made.setdefault(ask.pop().number, x if x.form == "scan" else self._copied(x))
+                self.made.setdefault(ask.pop().number, x if x.form in LOOPS else self._copied(x))
         return self.made[v.number]
 
     def _copied(self, x):
@@ -256,7 +263,7 @@ class Scan:
 
     def split(self) -> None:
         """Moves out what can be."""
-        self.consts = hoist_invariants(self.b, self.body, self.consts)
+        self.consts = hoist_invariants(self.b, self.body, self.consts, self.length > 0)
         if self.length > 1:
             self._hoist_products()
             self._sink(self._product_of_sum)

@@ -1,0 +1,48 @@
+"""Running sums and extremes of what is the same all along are counted: no array of them is written or waited for."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena import lax
+
+NUMBERS = [1.0, 3.0, 0.1, 1e-40, 0.0, -0.0, np.inf, np.nan]
+SHAPES = [((1000,), 0), ((5, 300), 1), ((300, 5), 0), ((3, 4, 33), 1)]
+
+
+def spread(dtype, shape, axis):
+    """A row for each place of the other axes, with what floats have besides numbers."""
+    rest = shape[:axis] + shape[axis + 1 :]
+    row = np.resize(np.array(NUMBERS if np.dtype(dtype).kind == "f" else [1, 0, 7, 250]), rest)
+    return np.broadcast_to(np.expand_dims(row.astype(dtype), axis), shape)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
+@pytest.mark.parametrize("kind", ["cumsum", "cummax", "cummin"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_they_are_those_of_an_array_in_memory(kind, dtype, reverse):
+    with jax.enable_x64(True):
+        for shape, axis in SHAPES:
+            x = spread(dtype, shape, axis)
+            f = lambda x, axis=axis: getattr(lax, kind)(x, axis, reverse)
+            row = lambda x, shape=shape, axis=axis: f(jnp.broadcast_to(x, shape))
+            expected = np.asarray(f(jnp.asarray(x)))
+            np.testing.assert_array_equal(jax.jit(row)(x.take([0], axis)), expected)
+            np.testing.assert_array_equal(np.signbit(jax.jit(row)(x.take([0], axis))), np.signbit(expected))
+
+
+@pytest.mark.parametrize("number", [1.0, -0.0, 0.1, 2.0**52 + 1])
+def test_known_numbers(number):
+    """Of doubles, products are rounded once and sums at each place: what is not exact is added up."""
+    with jax.enable_x64(True):
+        for dtype in ("float32", "float64"):
+            x = np.full(3000, number, dtype)
+            np.testing.assert_array_equal(jax.jit(lambda x=x: lax.cumsum(jnp.asarray(x)))(), lax.cumsum(x))
+
+
+def test_gradients_of_their_sums_write_no_array():
+    f = jax.grad(lambda x: jnp.cumsum(x * x, 0).sum())
+    x = np.random.default_rng(0).standard_normal((4096, 100)).astype("f")
+    np.testing.assert_allclose(jax.jit(f)(x), 2 * x * np.arange(4096, 0, -1)[:, None], rtol=1e-6)
+    assert "cumulative" not in jax.jit(f).lower(x).as_text()
