@@ -20,7 +20,7 @@ class Emitter:
         self.codes: dict[str, tuple] = {}  # widened floats -> their dtype's name, what they were in memory
         self.needs: dict = {}  # helper functions: name -> declaration or definition, or what defines it
         self.count = 0
-        self._nowhere: dict[tuple[int, bool], str] = {}  # slots for accesses with a false mask
+        self.nowhere: dict[tuple[int, bool], str] = {}  # slots for accesses with a false mask
         self.block = "entry"
         self.ask: str | None = None  # the address of the table by which long work asks whether to go on
         self.sizes: Sizes | None = None  # numbers that the text does not tell, if other programs may call it
@@ -138,7 +138,7 @@ class Emitter:
         m = t.memory
         if width == 1:
             if mask is not None:
-                pointer = self.op(f"select i1 {mask}, ptr {pointer}, ptr {self.nowhere()}")
+                pointer = self.op(f"select i1 {mask}, ptr {pointer}, ptr {masks.nowhere(self)}")
             return self.op(f"load {m}, ptr {pointer}, align {t.bytes}")
         if stride == -1:
             pointer = self.element(pointer, m, 1 - width)
@@ -191,7 +191,7 @@ class Emitter:
         raw, m = self.narrow(x, t, width), t.memory
         if width == 1:
             if mask is not None:
-                pointer = self.op(f"select i1 {mask}, ptr {pointer}, ptr {self.nowhere(written=True)}")
+                pointer = self.op(f"select i1 {mask}, ptr {pointer}, ptr {masks.nowhere(self, written=True)}")
             self.do(f"store {m} {raw}, ptr {pointer}, align {t.bytes}")
         elif stride == -1:
             raw = self.reversed(raw, m, width)
@@ -223,17 +223,6 @@ class Emitter:
             f"<{width} x ptr> {addresses}, i32 {t.bytes}, "
             f"<{width} x i1> {mask})"
         )
-
-    def nowhere(self, size: int = 16, written: bool = False) -> str:
-        """A stack slot of so many bytes that accesses with a false mask go to: one is read, another written. Of one
-        for both, each update that is left out would wait for the one before it. Zeros are read: half an address is a
-        subnormal number, whose products take processors 150 cycles, though nobody wants them.
-        """
-        if (size, written) not in self._nowhere:
-            self._nowhere[size, written] = slot = self.slot(f"[{size} x i8]", 16)
-            if not written:
-                self.slots.append(f"  call void @llvm.memset.p0.i64(ptr {slot}, i8 0, i64 {size}, i1 false)")
-        return self._nowhere[size, written]
 
     def reversed(self, x: str, element: str, width: int) -> str:
         v = vector(element, width)

@@ -26,9 +26,21 @@ def somewhere(body, pointer: str, i: int, c, mask: str, t: Type, width: int, str
         conditions.append(e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {mask})"))
     whole = stride == 1 and not lanes
     for condition in conditions:
-        elsewhere = e.nowhere(t.bytes * width if whole else 16, written)
+        elsewhere = nowhere(e, t.bytes * width if whole else 16, written)
         pointer = e.op(f"select i1 {condition}, ptr {pointer}, ptr {elsewhere}")
     return pointer, None if whole else mask
+
+
+def nowhere(e, size: int = 16, written: bool = False) -> str:
+    """A stack slot of so many bytes that accesses with a false mask go to: one is read, another written. Of one for
+    both, each update that is left out would wait for the one before it. Zeros are read: half an address is a subnormal
+    number, whose products take processors 150 cycles, though nobody wants them.
+    """
+    if (size, written) not in e.nowhere:
+        e.nowhere[size, written] = slot = e.slot(f"[{size} x i8]", 16)
+        if not written:
+            e.slots.append(f"  call void @llvm.memset.p0.i64(ptr {slot}, i8 0, i64 {size}, i1 false)")
+    return e.nowhere[size, written]
 
 
 def _conjuncts(body, i: int):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from catena.compiler.emit import masks
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.types import Type, vector
@@ -198,7 +199,7 @@ def _mask(e: Emitter, tile: Tile, j: int) -> str | None:
 def _store(e: Emitter, tile: Tile, sums: list[str], v: str, adds: bool, there: list[str | None]) -> None:
     t, row = tile.type, "%c"
     for i in range(tile.rows):
-        nowhere = e.nowhere(tile.vectors * tile.width * t.bytes, written=True) if there[i] else None
+        nowhere = masks.nowhere(e, tile.vectors * tile.width * t.bytes, written=True) if there[i] else None
         c = row if nowhere is None else e.op(f"select i1 {there[i]}, ptr {row}, ptr {nowhere}")
         for j in range(tile.vectors):
             at, mask = e.element(c, t.memory, j * tile.width), _mask(e, tile, j)
