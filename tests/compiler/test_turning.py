@@ -149,3 +149,28 @@ def test_terms_of_a_few_columns_are_brought_side_by_side(shape):
         expected = expected @ np.asarray(w, "float64") @ np.asarray(w, "float64").T / 100
     got = jax.jit(lambda x: lax.fori_loop(0, 3, step, x))(x)
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_a_large_right_operand_whose_terms_lie_side_by_side_is_read_where_it_lies(dtype, batch):
+    """What would be packed is more than the result, which is turned instead; a row has the bits of any number of rows."""
+    few, terms, columns = 16, 200, 300
+    rng = np.random.default_rng(2)
+    with jax.enable_x64(True):
+        x, w = (jnp.array(rng.normal(size=(*batch, n, terms)), dtype) for n in (few, columns))
+        f = lambda x, w: jnp.einsum("...ik,...jk->...ij", x, w)
+        assert f"rows {columns}, columns {few}, terms {terms}" in program(f, x, w)
+        y = jax.jit(f)(x, w)
+        np.testing.assert_allclose(y, np.einsum("...ik,...jk->...ij", x, w), rtol=1e-5, atol=1e-4)
+        more = jnp.concatenate([jnp.ones((*batch, 280, terms), dtype), x], -2)
+        assert f"rows {few + 280}, columns {columns}" in program(f, more, w)
+        np.testing.assert_array_equal(jax.jit(f)(more, w)[..., 280:, :], y)
+        layer = jax.jit(lambda x, w: jax.nn.relu(f(x, w) + 1) * 2)
+        np.testing.assert_array_equal(layer(x, w), np.maximum(np.asarray(y) + 1, 0) * 2)
+
+
+def test_what_is_packed_once_for_a_loop_stays_so():
+    w, xs = jnp.ones((300, 200)), jnp.ones((5, 16, 200))
+    steps = lambda w, xs: lax.scan(lambda c, x: (c, jnp.tanh(c + x.sum()) * (jnp.tanh(c + x) @ w.T)), 0.0, xs)[1]
+    assert "rows 300, columns 16" not in program(steps, w, xs)

@@ -21,7 +21,7 @@ from catena.compiler.graph.forms import NOTHING, Convolve, Dot, Slice, Transpose
 from catena.compiler.graph.products import FLOOR, SUMS, has_terms_side_by_side
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.symbols import remembered
-from catena.compiler.graph.transposes import in_memory
+from catena.compiler.graph.transposes import adds_along_lines, in_memory
 from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.kernels.loops import COPIES
@@ -42,13 +42,16 @@ ROWS = 2  # places of a convolution that share the weights they read
 WRITTEN_OUT = 512  # multiplications from which each of these is a sum of its own
 FEWEST_ROWS, FEWEST_TERMS = 16, 16  # where lanes are terms, from which the right operand is copied to have them so
 PANELS = 8  # of the left operand that are filled at once: what is read of a term is whole lines
+TURNED = 2  # times as large as the left operand and the result is one that is not packed, but read where it lies
+LEAST_PACKED = 1 << 15  # elements
 FEWEST_BESIDE_VECTOR = 64  # likewise where one operand is a vector, and the other is read once
 
 
 def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
     define(p, frame, frame.fused.steps[i])
     if has_tiles(v, p.machine):
-        _tiled(p, frame, frame.fused.steps[i])
+        by = _turned if _is_quicker_turned(frame, v) else _tiled
+        by(p, frame, frame.fused.steps[i])
     elif KIND[v.dtype] == "c" and v.size and _is_large(v):
         _by_blas(p, frame, v)
     else:
@@ -207,6 +210,36 @@ def _tiled(p: Planner, frame: Frame, step: Step) -> None:
     terms = [Axis(lhs.shape[p], sa[p], sb[q], 0) for p, q in zip(lc, rc)]
     columns = [Axis(rhs.shape[d], 0, sb[d], 0) for d in rfree]
     _contract(p, frame, step, (a, b), (batch, lines, terms, columns), (rhs, rb, rc, rfree), (lhs, lb, lc, lfree))
+
+
+def _is_quicker_turned(frame: Frame, v: Value) -> bool:
+    """Whether the right operand of a product would be packed, and is more than the left one and the result together:
+    its terms lie side by side, so as the left one it is read where it lies. Sums are the same either way.
+    """
+    _, m, n, terms = sizes(v)
+    rhs, rc = v.args[1], v.params.numbers[1]
+    if min(m, n) == 1 or not adds_along_lines(v) or is_fixed(frame.outside, rhs):
+        return False
+    packed = n * terms >= LEAST_PACKED and has_terms_side_by_side(rhs, rc)
+    return packed and n * terms >= TURNED * m * (n + terms)
+
+
+def _turned(p: Planner, frame: Frame, step: Step) -> None:
+    """A product by tiles with its operands exchanged, and its transpose."""
+    v = step.node
+    (lhs, rhs), (lc, rc, lb, rb) = v.args, v.params.numbers
+    batch, rows = range(len(lb)), [d + len(lb) for d in range(v.ndim - len(lb))]
+    left = lhs.ndim - len(lc) - len(lb)
+    order = (*batch, *rows[left:], *rows[:left])
+    made = beside(frame, "dot", [v.shape[d] for d in order], (rhs, lhs), Dot((rc, lc, rb, lb)), v.dtype)
+    frame.blocks[made.number] = p.allocate(made.nbytes)
+    frame.fused.stored[made.number] = "a large right operand is read where it lies, as the left one"
+    _tiled(p, frame, Step(None, made, writes=[made.number]))
+    back = Transpose(tuple(order.index(d) for d in range(v.ndim)))
+    after, in_place = epilogue(p, frame, step, False)
+    launch(p, frame, frame.nests.copy(beside(frame, "transpose", v.shape, (made,), back), v))
+    p.free_here(frame, (frame.blocks[made.number],))
+    follow(p, frame, step, after, in_place)
 
 
 def convolve(p: Planner, frame: Frame, i: int, v: Value) -> None:
