@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -99,14 +100,37 @@ def test_off_switch_and_unwritable_places(folder, monkeypatch):
 
 
 def test_size_is_bounded(folder, monkeypatch):
-    monkeypatch.setenv("CATENA_CACHE_BYTES", "1000")
+    monkeypatch.setenv("CATENA_CACHE_BYTES", str(1 << 40))
     for i in range(20):
-        cache.save(f"{0x10 + i:064x}", b"0" * 100)
+        cache.save(f"{0x10 + i:064x}", b"0" * (1 << 16))
         os.utime(folder / f"{0x10 + i:064x}", (i, i))
-    cache.prune(folder, cache.bytes_bound())
+    cache.prune(folder, 10 << 16)
     left = sorted(p.name for p in folder.iterdir())
-    assert 0 < sum(p.stat().st_size for p in folder.iterdir()) <= 1000
+    assert 0 < sum(p.stat().st_size for p in folder.iterdir()) <= 10 << 16
     assert left == [f"{0x10 + i:064x}" for i in range(20 - len(left), 20)]
+
+
+def test_a_thread_of_its_own_removes_what_is_too_much(folder, monkeypatch):
+    monkeypatch.setenv("CATENA_CACHE_BYTES", "0")
+    cache.save("00" * 32, b"first")
+    for thread in threading.enumerate():
+        if thread.name == "catena-cache":
+            thread.join()
+    assert list(folder.iterdir()) == []
+
+
+def test_only_programs_are_removed_and_what_was_not_finished_long_ago(folder):
+    cache.save("00" * 32, b"first")
+    others = ["notes.txt", "ab" * 31 + "a.", "AB" * 32, "ab" * 20, "ab" * 33]
+    unfinished = [".new-1-1", ".new-2-2"]
+    for name in others + unfinished:
+        (folder / name).write_bytes(b"0" * 1000)
+        os.utime(folder / name, (0, 0))
+    os.utime(folder / unfinished[0])
+    (folder / ("cd" * 32)).mkdir()
+    cache.prune(folder, 0)
+    assert sorted(p.name for p in folder.iterdir()) == sorted([*others, unfinished[0], "cd" * 32])
+    cache.prune(folder / "gone", 0)
 
 
 def test_dump_writes_every_stage(folder, tmp_path):

@@ -4,7 +4,7 @@ One file per program in a directory of mode 0700: a checksum, then the code. Fil
 place and renamed into it, so processes never see half of one. A directory or file that somebody else owns or
 may write, a link, what is no plain file, or a file whose checksum is wrong is ignored, never executed. The checksum is
 of the name too, which stands for all that the code depends on (types, versions, processor): an entry under another's
-name is none. The oldest files go when the directory grows past its bound.
+name is none. The oldest programs go when they take more room than the bound; no other file in the directory is touched.
 
 This keeps out damage and other users; who can write as the same user can plant code here as in the package itself.
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+import time
 
 from catena.core import digests
 from catena.core.context import context
@@ -89,7 +90,7 @@ def save(name: str, code: bytes) -> None:
     if folder is None:
         return
     try:
-        temporary = os.path.join(folder, f".new-{os.getpid()}-{threading.get_ident()}")
+        temporary = os.path.join(folder, f"{TEMPORARY}{os.getpid()}-{threading.get_ident()}")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -99,19 +100,25 @@ def save(name: str, code: bytes) -> None:
             os.unlink(temporary)
             raise
         if _looks(name, len(code), bound):
-            prune(folder, bound)
+            _prune_beside(folder, bound)
     except OSError:
         return
 
 
 LOOKS = 64  # at the directory's size, while as much is written as it may hold: a look takes 3 us a file
+LENGTH = len(digests.of(b"").hex())  # of a program's name
+TEMPORARY = ".new-"
+BLOCK = 4096  # bytes of the disk that a file takes at least
+LEFT = 3600.0  # seconds after which nobody writes a file any more
+LONGEST = 1.0  # seconds for which programs are removed at a time, those of the look among them
 
 
 def _looks(name: str, size: int, bound: int) -> bool:
     """Whether the size of the directory is looked at after a write, which its name tells by chance: so that a part of
     the bound is written between two looks, whatever the files' size is.
     """
-    return int(name[:8], 16) * bound < (size * LOOKS << 32)
+    room = -(-size // BLOCK) * BLOCK
+    return int(name[:8], 16) * bound < (room * LOOKS << 32)
 
 
 def bytes_bound() -> int:
@@ -123,15 +130,66 @@ def bytes_bound() -> int:
         raise ValueError(f"CATENA_CACHE_BYTES must be a number of bytes, got {chosen!r}") from None
 
 
+def _prune_beside(folder: str, bound: int) -> None:
+    """Lets a thread of its own prune, for which no call waits: to look at 100,000 programs takes a second, to remove as
+    many took minutes on a busy disk.
+    """
+    try:
+        threading.Thread(target=prune, args=(folder, bound), name="catena-cache").start()
+    except RuntimeError:  # no thread can start any more: a later write looks again
+        return
+
+
 def prune(folder: str, bound: int) -> None:
-    """Removes the oldest files until three quarters of the bound are left."""
-    with os.scandir(folder) as entries:  # closed when an entry is gone before it is looked at
-        files = sorted((s.st_mtime, s.st_size, e.path) for e in entries if (s := e.stat(follow_symlinks=False)))
-    total = sum(size for _, size, _ in files)
+    """Removes the oldest programs until three quarters of the bound are left, and files that nobody finished. What is
+    left to do after some time is done when the next one looks: the process may want to end.
+    """
+    end = time.monotonic() + LONGEST
+    try:
+        with os.scandir(folder) as entries:
+            programs, unfinished = _own_files(entries)
+    except OSError:
+        return
+    for path in unfinished:
+        _remove(path)
+    total = sum(room for _, room, _ in programs)
     if total <= bound:
         return
-    for _, size, path in files:
-        os.unlink(path)
-        total -= size
-        if total <= bound * 3 // 4:
+    for _, room, path in sorted(programs):
+        if _remove(path):
+            total -= room
+        if total <= bound * 3 // 4 or time.monotonic() > end:
             return
+
+
+def _own_files(entries) -> tuple[list[tuple], list[str]]:
+    """The programs among the entries of a directory, each with its age, the room that it takes and its path; and paths
+    of files that were not finished. What has another name is somebody else's.
+    """
+    programs, unfinished = [], []
+    for entry in entries:
+        is_temporary = entry.name.startswith(TEMPORARY)
+        if not is_temporary and not _is_name(entry.name):
+            continue
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:  # it went meanwhile
+            continue
+        if not is_temporary:
+            room = getattr(status, "st_blocks", 0) * 512  # a file takes whole blocks of the disk
+            programs.append((status.st_mtime, max(room, status.st_size), entry.path))
+        elif time.time() - status.st_mtime > LEFT:
+            unfinished.append(entry.path)
+    return programs, unfinished
+
+
+def _is_name(name: str) -> bool:
+    return len(name) == LENGTH and not name.strip("0123456789abcdef")
+
+
+def _remove(path: str) -> bool:
+    try:
+        os.unlink(path)
+    except OSError:  # another process was sooner, or may
+        return False
+    return True
