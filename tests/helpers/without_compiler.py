@@ -88,6 +88,7 @@ ROWS = [
     (GRAPHS, "compiler/test_targets.py"),
     (DISK, "runtime/test_linking.py"),
     (GRAPHS, "compiler/test_threads.py"),
+    (TEXTS, "compiler/test_variants.py", "test_more_iterations_need_no_more_functions"),
     (GRAPHS, "compiler/test_vector_math.py"),
     (GRAPHS, "compiler/test_lookup.py"),
     (GRAPHS, "compiler/test_interpret.py"),

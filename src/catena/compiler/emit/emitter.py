@@ -5,7 +5,7 @@ access) built on them.
 from __future__ import annotations
 
 from catena.compiler.emit import masks, small_floats, strided
-from catena.compiler.emit.sizes import Sizes, bits, is_count, is_size
+from catena.compiler.emit.sizes import Sizes, bits, is_size
 from catena.compiler.graph.symbols import as_float
 from catena.compiler.graph.types import TYPES, Type, constant, mangled, vector
 from catena.compiler.kernels.loops import most_stride
@@ -309,7 +309,7 @@ INDEX = TYPES["int64"]
 
 
 def constant_of(e: Emitter, value, t: Type, width: int) -> str:
-    """A constant of the program, in all lanes; a float that may be a count is not told, where sizes are not."""
-    if e.sizes is None or t.kind != "f" or not is_count(as_float(value)):
+    """A constant of the program, in all lanes; a float that is not told, such as a count, is read where sizes are."""
+    if e.sizes is None or t.kind != "f" or e.sizes.tells(as_float(value)):
         return constant(value, t, width)
     return e.splat(e.sizes.named(t.register, bits(value, t.register)), t.register, width)

@@ -34,6 +34,7 @@ class Kernel(NamedTuple):
 
 FEW_STATEMENTS = 16  # of a nest, which take no longer where they are not optimised
 MOST_TEXTS = 2048
+FEW_VARIANTS = 2  # of a nest in a program, with other constants, that have these in their text: more share one
 _texts: dict[tuple, Text] = {}  # of nests that are functions
 
 
@@ -49,7 +50,7 @@ def launch(w, step: Launch) -> None:
     of_nest = (nest, list(pointers), step.in_place, step.opened, step.pause)
     if step.parts:
         w.checks.calls += nest.is_checked
-        name, sizes = _function(w, _text(w, *of_nest, step.parts))
+        name, sizes = _function(w, _text(w, *of_nest, sizes=step.parts))
     else:
         name, sizes = kernel(w, *of_nest)
     given = [*pointers.values(), *([w.numbers(sizes)] if sizes else [])]
@@ -88,8 +89,17 @@ def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, paus
     key = (nest.key(buffers, dims), in_place, opened.key(nest), sizes, pause, w.tells, told)
     known, name = w.texts.kernels, symbols.key(key)
     if name not in known:
-        known[name] = _remembered(w, key, nest, buffers, in_place, opened, pause)
+        w.texts.variants[alike := _but_for_constants(name)] += 1
+        floats = w.texts.variants[alike] > FEW_VARIANTS
+        known[name] = _remembered(w, (key, floats), nest, buffers, in_place, opened, pause, floats)
     return known[name]
+
+
+def _but_for_constants(key: tuple) -> tuple:
+    """What nests have in common that differ in constants, as the iterations of a loop do that is written out."""
+    (shape, stmts, *others), *how = key
+    stmts = tuple([s[:3] if s[0] == "const" and isinstance(s[3], float) else s for s in stmts])
+    return (shape, stmts, *others), *how
 
 
 def _remembered(w, key: tuple, *of_nest) -> Kernel:
@@ -118,12 +128,15 @@ def _text(
     in_place: bool,
     opened: Open,
     pause: Pause | None,
+    floats: bool = False,
     sizes: dict | None = None,
 ) -> Text:
-    """The function of a nest; `sizes` are those of buffers that are parts of values."""
+    """The function of a nest, which reads its constants, too, if its text tells no `floats`; `sizes` are those of
+    buffers that are parts of values.
+    """
     e, written, table = Emitter(), nest.written(), []
     if not w.tells:
-        e.sizes = Sizes(e.slots, "%sizes", lambda n: table.append(n) or len(table) - 1)
+        e.sizes = Sizes(e.slots, "%sizes", lambda n: table.append(n) or len(table) - 1, floats)
     outer = [f"%o{j}" for j in range(len(nest.rows) - 1)]
     names, guard = {b: f"%b{i}" for i, b in enumerate(buffers)}, _guard(w, e, nest, True, sizes)
     if nest.staged is not None and guard is None:

@@ -17,13 +17,16 @@ from catena.compiler.graph.symbols import recorded
 LEAST = 8  # numbers below are told
 LEAST_COUNT = 32  # floats likewise: a tenth is rather a constant of the user's
 MOST = 1 << 40  # beyond, a float is no count
+PLAIN = frozenset([0.0, 0.5, 1.0, 2.0])  # of which LLVM may make more: told everywhere, with either sign
 
 
 class Sizes:
-    """The numbers of one function, read in its first block; `place` puts one into the table and says where."""
+    """The numbers of one function, read in its first block; `place` puts one into the table and says where. All its
+    `floats` are among them where other functions differ in constants alone.
+    """
 
-    def __init__(self, slots: list[str], table: str, place: Callable[[int], int]):
-        self._slots, self._table, self._place = slots, table, place
+    def __init__(self, slots: list[str], table: str, place: Callable[[int], int], floats: bool = False):
+        self._slots, self._table, self._place, self._floats = slots, table, place, floats
         self._names: dict[tuple[str, int, int], str] = {}
         self._addresses: dict[int, str] = {}
 
@@ -38,6 +41,10 @@ class Sizes:
             ]
             self._names[key] = name
         return self._names[key]
+
+    def tells(self, x: float) -> bool:
+        """Whether a constant stands in the text itself."""
+        return not is_count(x) and (not self._floats or is_plain(x))
 
     def address(self, n: int) -> str:
         """Where a number stands in the table, for routines that want addresses."""
@@ -59,6 +66,12 @@ def is_count(x: float) -> bool:
         return False
     whole = abs(x) if abs(x) >= 1 else 1 / abs(x)
     return LEAST_COUNT <= whole < MOST and abs(whole - round(whole)) <= 1e-6 * whole
+
+
+@recorded
+def is_plain(x: float) -> bool:
+    """Whether a float is one that is told everywhere."""
+    return abs(x) in PLAIN
 
 
 @recorded
