@@ -170,6 +170,15 @@ def test_what_does_not_change_is_computed_once(name):
     check(INVARIANT[name], W)
 
 
+def test_random_bits_of_a_known_key_are_drawn_once():
+    """Larger than the key that they are made of, but of a hundred operations each."""
+    kept = lambda x: x * jax.random.bernoulli(jax.random.key(3), 0.9, x.shape)
+    f = lambda w: lax.fori_loop(0, 5, lambda i, c: kept(c + 1), w)
+    outside, body = graph(f, W)
+    assert "op=xor" in outside and "op=xor" not in body
+    check(f, W)
+
+
 def test_loops_of_unknown_length_are_run_once():
     halved = lambda w: lax.while_loop(lambda y: jnp.max(jnp.abs(y)) > 1e-2, lambda y: y / 2, w)
     f = lambda w: loop(lambda c, x: (c + halved(w).sum() + x.sum(), None), 0.0)

@@ -25,6 +25,7 @@ from catena.core.dtypes import KIND
 MOST_BYTES = 1 << 26  # for what is remembered of all iterations
 FEW_BYTES = 256  # are in registers: they are computed again
 LONG = 3  # operations an element, which are not done again in every iteration
+LONGER = 24  # which take longer than to read an element that is larger than what it is made of, as of random bits
 MOST_LOOKED_AT = 64  # values
 LOOPS = ("scan", "while")
 
@@ -116,7 +117,7 @@ def _gathers_elements(v) -> bool:
 
 
 def _is_long(v) -> bool:
-    """Whether a value takes several operations an element, and is no longer to read than what it is made of."""
+    """Whether a value takes several operations an element, and is no longer to read than what it is made of; or many."""
     if v.form != "map":
         return False
     ask, seen, operations, read = [v], {v.number}, 0, 0
@@ -127,6 +128,8 @@ def _is_long(v) -> bool:
             continue
         if x.form == "map" and x.size == v.size:
             operations += 2 if x.params.op == "fma" else 1
+            if operations >= LONGER:
+                return True
         more = [a for a in x.args if a.number not in seen]
         seen.update(a.number for a in more)
         ask.extend(more)
