@@ -48,11 +48,11 @@ def test_functions_of_constants_are_what_is_computed():
 
 
 @pytest.mark.parametrize("op", sorted(constants.NEUTRAL))
-@pytest.mark.parametrize("number", [0, -0.0, 1, 2, True, False])
+@pytest.mark.parametrize("number", [0, -0.0, 1, 2, np.inf, -np.inf, True, False])
 def test_a_constant_operand_changes_nothing_that_another_would_not(op, number):
-    table = BINARY | BITWISE | {"div": lax.div, "pow": lax.pow}
+    table = BINARY | BITWISE | {"div": lax.div, "pow": lax.pow, "max": lax.max, "min": lax.min}
     kinds = [(np.bool_, [0, 1])] if isinstance(number, bool) else [(np.float32, NUMBERS), (np.int32, INTEGERS)]
-    for dtype, numbers in kinds:
+    for dtype, numbers in kinds[: 2 - np.isinf(number)]:
         if (op in BITWISE) != (dtype == np.bool_) or (op in ("div", "pow") and dtype == np.int32):
             continue
         xs, y = np.asarray(numbers, dtype), np.asarray(number, dtype)
@@ -74,6 +74,12 @@ def nests(f, *args) -> list[str]:
 def test_what_changes_nothing_vanishes(spread):
     (nest,) = nests(lambda x: lax.neg(spread(x)), np.ones(1000, np.float32))
     assert nest.count(" = ") == 3, nest  # a load, its negative, and what is stored
+
+
+@pytest.mark.parametrize("f", [lambda x: lax.max(-np.inf, lax.neg(x)), lambda x: lax.min(lax.neg(x), np.inf)])
+def test_nothing_is_compared_with_what_is_least_or_greatest(f):
+    (nest,) = nests(f, np.ones(1000, np.float32))
+    assert nest.count(" = ") == 3, nest
 
 
 @pytest.mark.parametrize("name", ["lt", "le", "gt", "ge"])

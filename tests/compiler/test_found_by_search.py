@@ -176,6 +176,20 @@ def test_folds_of_arrays_that_are_stacked(name, shape, axis):
     )
 
 
+@pytest.mark.parametrize("shape", [(300, 200), (5, 700), (3, 4, 90)])
+def test_stacked_arrays_that_several_operations_read_are_not_written(shape):
+    """Operations between, which read each other, are done where the one is that they are for."""
+    wanted = lambda x, of: of.where(of.isfinite(x), x, 0.0) - x / 3
+    stacked = lambda x, of: of.stack([x * np.float32(k) for k in range(1, 5)])
+    f = lambda x: wanted(stacked(x, jnp), jnp)
+    x = np.random.default_rng(9).standard_normal(shape).astype(np.float32)
+    x[0, 3] = np.inf
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(jax.jit(f)(x), wanted(stacked(x, np), np), rtol=1e-6)
+    if shape[0] == 300:
+        assert len(nests(jax.make_jaxpr(f)(x))) == 1
+
+
 def test_arrays_that_are_stacked_for_a_fold_are_not_written():
     x = np.ones((300, 200), np.float32)
     made = nests(jax.make_jaxpr(lambda x: jnp.stack([x * k for k in range(1, 5)]).sum(1))(x))

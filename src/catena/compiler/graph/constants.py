@@ -64,6 +64,14 @@ def _zero(last: np.ndarray) -> bool:
     return last.dtype.kind in "fiu" and bool(last == 0) and not np.signbit(last)
 
 
+def _least(last: np.ndarray) -> bool:
+    return last.dtype.kind == "f" and bool(last == -np.inf)
+
+
+def _greatest(last: np.ndarray) -> bool:
+    return last.dtype.kind == "f" and bool(last == np.inf)
+
+
 def _no_number(last: np.ndarray) -> bool:
     """Zero, where every number multiplied by it is zero: not NaN, nor one with a sign."""
     return last.dtype.kind in "iu" and bool(last == 0)
@@ -86,9 +94,11 @@ NEUTRAL = {
     "xor": _false,
     "eq": _true,
     "ne": _false,
+    "max": _least,  # of NaN too, which is the result
+    "min": _greatest,
 }
 ABSORBING = {"and": _false, "or": _true, "mul": _no_number}
-COMMUTING = ("add", "mul", "and", "or", "xor", "eq", "ne")
+COMMUTING = ("add", "mul", "and", "or", "xor", "eq", "ne", "max", "min")
 SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 OF_ZERO = {"lt": False, "ge": True}  # what numbers without a sign are, compared with zero
 # What is known of a number and the same again, but for floats, which may be NaN.

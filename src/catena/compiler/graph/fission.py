@@ -117,7 +117,7 @@ def _gathers_elements(v) -> bool:
 
 
 def _is_long(v) -> bool:
-    """Whether a value takes several operations an element, and is no longer to read than what it is made of; or many."""
+    """Whether a value takes several operations an element, no longer to read than what it is made of, or many."""
     if v.form != "map":
         return False
     ask, seen, operations, read = [v], {v.number}, 0, 0

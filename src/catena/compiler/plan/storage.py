@@ -26,6 +26,7 @@ LONG_ROW = 128  # elements: what is computed once for each row of so many is not
 MOSTLY_PADDING = 4  # times as many elements as are in it: of those that lanes gather for a pad, most are thrown away
 FEWER = 4  # times as many elements as a gather reads: they are not computed for it
 BORDER = 4  # a border is at most one part of so many of what a pad makes
+MOST_BETWEEN = 8  # operations between the readers of a concatenation and the one that they are for
 MAX_PARTS = 3  # of a concatenation that is read where its parts lie, and its readers
 MAX_ROW_PARTS, PART_ROW = 4, 64  # of one along rows of so many elements at least, which other parts lie between
 
@@ -109,11 +110,18 @@ class Storage:
         return len(users) == 1 and _folds_within(users[0], v)
 
     def _joined(self, users: list) -> list:
-        """The one of some readers that the others are for, as a choice is of a comparison and of what it compares."""
-        last = max(users, key=lambda u: u.number, default=None)
-        others = [u for u in users if u is not last]
-        single = all(u.form == "map" and u.number not in self.needed and self.users[u.number] == [last] for u in others)
-        return [last] if users and single else users
+        """The one value that all readers are for, as a choice is of a comparison and of what it compares: elementwise
+        operations between are done where it is.
+        """
+        ask = {u.number: u for u in users}
+        for _ in range(MOST_BETWEEN):
+            if len(ask) == 1:
+                return list(ask.values())
+            first = ask.pop(min(ask, default=0), None)
+            if first is None or first.form != "map" or first.number in self.needed:
+                break
+            ask |= {u.number: u for u in self.users[first.number]}
+        return users
 
     def _is_light(self, v: Value, most: float, costly: bool = False) -> bool:
         return self.effort.get(v.number, (0, 1.0))[1] <= most and (costly or v.number not in self.costly)
