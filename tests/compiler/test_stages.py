@@ -180,6 +180,28 @@ def test_quotients_of_divisors_next_to_powers_of_two(steps):
             assert_divided(x, np.full((4, 1), y))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_subnormal_quotients_are_rounded_once(dtype):
+    """To even in the middle between two, and elsewhere to the nearer one, of dividends of every size that has such."""
+    info, rng = np.finfo(dtype), np.random.default_rng(5)
+    word = np.dtype(f"u{np.dtype(dtype).itemsize}")
+    divisors = np.concatenate([np.arange(1, 20), 2.0 ** np.arange(-15, 15) * 1.5, rng.random(12) + 1])[:, None]
+    with jax.enable_x64(dtype == "float64"):
+        for most in (64, 1 << info.nmant // 2, 1 << info.nmant, 1 << info.nmant + 5):
+            x = rng.integers(0, most, (len(divisors), 300)).astype(word).view(dtype)
+            assert_divided(np.where(rng.random(x.shape) < 0.5, x, -x), divisors.astype(dtype))
+        middles = (rng.integers(0, 1 << 10, x.shape) + 0.5) * np.round(divisors * 8) + rng.integers(-1, 2, x.shape)
+        assert_divided(np.ldexp(middles.astype(dtype), info.minexp - info.nmant), np.round(divisors * 8).astype(dtype))
+
+
+def test_subnormal_dividends_are_no_operands_of_products():
+    """They are brought to the size of others by their bits."""
+    text = text_of(jax.make_jaxpr(jnp.divide)(jnp.ones((64, 256)), jnp.ones((64, 1))), machine=X86_64_V4)
+    (body,) = [part for part in text.split("\ndefine ") if "@catena.quotient.second.y" in part.split("(")[0]]
+    usual, *_, last = body.split("rare.")
+    assert "fdiv" not in usual and "or <16 x i32>" in body and last
+
+
 @pytest.mark.parametrize("bits", range(3, 9))
 def test_quotients_by_an_inverse_are_exact_for_all_short_numbers(bits):
     """The algorithm for numbers of so few bits that all pairs can be tried."""

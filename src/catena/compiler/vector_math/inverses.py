@@ -7,7 +7,7 @@ constant is the start of Householder's iteration, whose residual e, 1 - x y or 1
 from collections.abc import Sequence
 
 from . import tables
-from .text import Value, fabs, fma, horner, if_any, select, sqrt
+from .text import Value, copysign, fabs, fma, horner, if_any, raised, select, sqrt
 
 INFINITY = float("inf")
 # With these, the start is as far off on both sides: by 3.5 % of inverse roots, and 5 % of inverses.
@@ -18,6 +18,7 @@ EXPONENT = 0x7FF << 52  # of a double
 # does not overflow, and what it leaves of the dividend is zero or a normal number, which no rounding changed.
 MODERATE = {"float": (2.0**-20, 2.0**60, 2.0**-60), "double": (2.0**-300, 2.0**300, 2.0**-600)}
 LEAST_INVERTED = 2.0**-126
+LIFTED = {"float": 89, "double": 774}  # exponents by which quotients that are less, of such, are far from both ends
 SERIES = (1 / 2, 3 / 8)  # of (1 - e)^(-1/2) - 1, over e
 
 
@@ -57,16 +58,48 @@ def inverse_power_of_two(x: Value) -> Value:
 def quotient(x: Value, y: Value) -> Value:
     """x / y, rounded as by a divider, for loops in which y does not change: x times the inverse of y, corrected by the
     residual, which is exact (P. Markstein, "Computation of elementary functions on the IBM RISC System/6000
-    processor", 1990). Of zeros that has the right sign where y > 0; what is not moderate is divided.
+    processor", 1990). Of zeros that has the right sign where y > 0; small quotients, subnormal ones among them, are
+    those of greater numbers, rounded once more; what is not moderate is divided.
     """
     least, most, least_quotient = MODERATE[x.elem]
     good = (y >= least) & (y <= most)
-    inverse = select(good, 1.0 / y, float("nan"))
+    inverse, zero, low = (select(good, v, float("nan")) for v in (1.0 / y, y.like(0.0), y * least_quotient))
+    high = y * most
+    size = fabs(x)
+    moderate = (size >= low) & (size <= high) | x.equals(zero)
+    result = _corrected(select(moderate, x, y), y, inverse)
+    return if_any(~moderate, lambda: [_immoderate(x, y, inverse, size < low, moderate, result)], [result])[0]
+
+
+def _corrected(x: Value, y: Value, inverse: Value) -> Value:
     near = x * inverse
-    result = fma(-fma(near, y, -x), inverse, near)
-    size, zero = fabs(near), select(good, y.like(0.0), float("nan"))
-    moderate = (size >= least_quotient) & (size <= most) | x.equals(zero)
-    return if_any(~moderate, lambda: [select(moderate, result, x / y)], [result])[0]
+    return fma(-fma(near, y, -x), inverse, near)
+
+
+def _immoderate(x: Value, y: Value, inverse: Value, small: Value, moderate: Value, result: Value) -> Value:
+    """x / y where it is not `moderate`, by products that are not subnormal where it is `small`; else the `result`."""
+    rest = ~(small | moderate)
+    divided = if_any(rest, lambda: [select(rest, x / y, result)], [result])[0]
+    return select(small, copysign(_small_quotient(select(small, fabs(x), y), y, inverse), x), divided)
+
+
+def _small_quotient(x: Value, y: Value, inverse: Value) -> Value:
+    """x / y of x >= 0, in steps of the least number: these are counted, and what was rounded to the middle between two
+    goes on to where the residual says.
+    """
+    count = x.format.mantissa_bits
+    by = LIFTED[x.elem]
+    subnormal = x < x.format.tiny
+    lifted = select(subnormal, raised(x, by), (x.bits() + (by << count)).as_float(x.elem))
+    quotient = _corrected(lifted, y, inverse)
+    off = fma(-quotient, y, lifted)
+    steps = quotient * 2.0 ** (x.format.bias - 1 + count - by)
+    base = 2.0**count
+    middle = fabs(steps - ((steps + base) - base)).equals(0.5) & off.differs(0.0)
+    whole = select(middle, steps + copysign(0.5, off), steps) + base
+    counted = (whole.bits() - x.like(base).bits()).as_float(x.elem)
+    normal = (steps.bits() - (x.format.bias - 1 + count << count)).as_float(x.elem)
+    return select(steps < base, counted, normal)
 
 
 def quotient_of_halves(x: Value, y: Value) -> Value:
