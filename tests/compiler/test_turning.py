@@ -174,3 +174,19 @@ def test_what_is_packed_once_for_a_loop_stays_so():
     w, xs = jnp.ones((300, 200)), jnp.ones((5, 16, 200))
     steps = lambda w, xs: lax.scan(lambda c, x: (c, jnp.tanh(c + x.sum()) * (jnp.tanh(c + x) @ w.T)), 0.0, xs)[1]
     assert "rows 300, columns 16" not in program(steps, w, xs)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("batch", [(), (3,), (40,)])
+def test_small_right_operands_whose_terms_lie_side_by_side_are_turned_once(dtype, batch):
+    """Not gathered for each row; a member by itself has the bits that it has in a batch."""
+    rng = np.random.default_rng(6)
+    f = lambda x, w: jnp.einsum("...ik,...jk->...ij", x, w) + 1
+    with jax.enable_x64(True):
+        for rows, terms, columns in ((5, 2, 6), (5, 8, 6), (2, 3, 4), (12, 7, 11)):
+            x, w = (jnp.array(rng.normal(size=(*batch, n, terms)) * 9, dtype) for n in (rows, columns))
+            assert ": copy" in program(f, x, w) or terms > 2  # where vectors hold so many
+            y = np.asarray(jax.jit(f)(x, w))
+            np.testing.assert_allclose(y, np.einsum("...ik,...jk->...ij", x, w) + 1, rtol=1e-5, atol=1e-4)
+            if batch:
+                np.testing.assert_array_equal(jax.jit(f)(x[1], w[1]), y[1])

@@ -40,6 +40,7 @@ from catena.core.errors import CompileError
 FEW = 3  # rows or columns of a product whose lanes are terms, if these lie side by side in the other operand
 ROWS = 2  # places of a convolution that share the weights they read
 WRITTEN_OUT = 512  # multiplications from which each of these is a sum of its own
+ROWS_READING = 2  # for each of which the columns of a right operand would be gathered
 FEWEST_ROWS, FEWEST_TERMS = 16, 16  # where lanes are terms, from which the right operand is copied to have them so
 PANELS = 8  # of the left operand that are filled at once: what is read of a term is whole lines
 TURNED = 2  # times as large as the left operand and the result is one that is not packed, but read where it lies
@@ -63,25 +64,43 @@ def _as_nest(p: Planner, frame: Frame, v: Value) -> None:
     in the lanes; where many read them across, they are brought side by side first.
     """
     side = few(v, p.machine)
-    if side is None:
+    if side is None and p.depth == 0 and _reads_columns_apart(v, p.machine):
+        _with_operand(p, frame, v, 1, (), "its columns are brought side by side", terms_last=False)
+    elif side is None:
         launch(p, frame, nests.dot(frame.nests, v))
-        return
-    written_out = _free(v)[side]
-    if not _reads_across(v, side):
-        launch(p, frame, nests.dot(frame.nests, v, written_out))
-        return
+    elif _reads_across(v, side):
+        _with_operand(p, frame, v, side, _free(v)[side], "its terms are brought side by side", terms_last=True)
+    else:
+        launch(p, frame, nests.dot(frame.nests, v, _free(v)[side]))
+
+
+def _with_operand(p: Planner, frame: Frame, v: Value, side: int, written_out: tuple, why: str, terms_last: bool):
+    """A product as a loop nest that reads one operand as it is copied before, its terms or its columns last."""
     operands, params = v.args, v.params
     x, contracted, batch = operands[side], params.numbers[side], params.numbers[2 + side]
-    order = (*batch, *(d for d in range(x.ndim) if d not in batch and d not in contracted), *contracted)
+    free = tuple(d for d in range(x.ndim) if d not in batch and d not in contracted)
+    order = (*batch, *free, *contracted) if terms_last else (*batch, *contracted, *free)
     part = beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
-    packed = laid_out(p, frame, part, "its terms are brought side by side")
+    packed = laid_out(p, frame, part, why)
     sides, numbers = list(operands), list(params.numbers)
-    sides[side] = packed
-    numbers[side], numbers[2 + side] = tuple(range(x.ndim - len(contracted), x.ndim)), tuple(range(len(batch)))
+    sides[side], start = packed, len(batch) + len(free) * terms_last
+    numbers[side], numbers[2 + side] = tuple(range(start, start + len(contracted))), tuple(range(len(batch)))
     v.args, v.params = tuple(sides), Dot(tuple(numbers))
     launch(p, frame, nests.dot(frame.nests, v, written_out))
     v.args, v.params = operands, params
     p.free_here(frame, (frame.blocks[packed.number],))
+
+
+def _reads_columns_apart(v: Value, machine: Machine) -> bool:
+    """Whether some rows would each read the columns of a small right operand one by one, since its terms lie side by
+    side. These are so few that they are added up one by one, wherever they lie.
+    """
+    if KIND[v.dtype] not in "fiu" or v.size == 0:
+        return False
+    rhs, rc = v.args[1], v.params.numbers[1]
+    _, m, n, terms = sizes(v)
+    few_terms = 1 < terms <= machine.vector_bytes // v.dtype.itemsize
+    return few_terms and m >= ROWS_READING and n > 1 and has_terms_side_by_side(rhs, rc)
 
 
 def few(v: Value, machine: Machine) -> int | None:
