@@ -10,6 +10,7 @@ TEXTS = "it reads the compiler's texts, plans and reports"
 DISK = "machine code on disk: there is none"
 MEMORY = "which memory compiled programs write their results to"
 THREADS = "the compiler's threads and locks"
+LOOPS = "the compiler's loops"
 ROUTINES = "which routines compiled programs call, and how"
 LONG = "it ends work that takes minutes step by step, or one call of NumPy's"
 ACCURACY = "functions are as accurate as NumPy's and SciPy's, and have other last bits"
@@ -60,8 +61,10 @@ ROWS = [
     (TEXTS, "compiler/test_few_outputs.py", "test_lanes_are_filled"),
     (BITS, "compiler/test_few_outputs.py", "test_a_batch_has_the_bits_of_its_members",
      "test_what_is_computed_around_it_does_not_change_it"),
+    (LOOPS, "numpy/test_hot.py", "test_halves_are_computed_at_once"),
     (TEXTS, "compiler/test_gathers.py", "test_few_elements_are_computed_and_none_joined",
-     "test_what_is_taken_twice_is_read_once"),
+     "test_what_is_taken_twice_is_read_once", "test_rows_of_what_is_joined_are_read_where_they_lie",
+     "test_rows_that_are_read_often_are_joined_before"),
     (TEXTS, "compiler/test_narrowing.py", "test_no_row_of_places_has_64_bits"),
     (TEXTS, "compiler/test_in_turn.py", "test_nothing_is_divided"),
     (TEXTS, "compiler/test_reshapes.py", "test_indices_are_not_divided"),

@@ -317,7 +317,7 @@ def assert_as_compiled(f, *xs):
 
 
 def assert_bits(a, b):
-    wide = [v.astype(np.float32) for v in (a, b)]
+    wide = [v if v.dtype.itemsize > 2 else v.astype(np.float32) for v in (a, b)]
     np.testing.assert_array_equal(*wide)
     there = ~np.isnan(wide[0])
     np.testing.assert_array_equal(*[np.signbit(v[there]) for v in wide])
@@ -359,3 +359,27 @@ def test_halves_are_computed_at_once(monkeypatch, dtype):
     for op in INFIX.values():
         op(x, x), op(x, 2), op(0.5, x)
     jnp.add(x, 1.5), jnp.multiply(x, x), jnp.divide(2, x)
+
+
+LARGE_CALLS = {
+    "trunc": lambda x, y: jnp.trunc(x),
+    "copysign": lambda x, y: jnp.copysign(x, y),
+    "frexp": lambda x, y: jnp.frexp(x),
+    "modf": lambda x, y: jnp.modf(x),
+    "norm": lambda x, y: jnp.linalg.norm(x.reshape(-1, 64), axis=1),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", sorted(LARGE_CALLS))
+def test_large_arrays_have_the_bits_of_programs_each_time(name, dtype):
+    """The first time, again, and of NumPy's arrays: numbers of all bits, subnormal ones and NaN among them."""
+    f = LARGE_CALLS[name]
+    with jax.enable_x64(dtype == "float64"):
+        word = f"uint{8 * np.dtype(dtype).itemsize}"
+        x, y = RNG.integers(0, np.iinfo(word).max, (2, LARGE), word, endpoint=True).view(dtype)
+        arrays = jnp.asarray(x), jnp.asarray(y)
+        want = jax.tree.leaves(jax.jit(f)(*arrays))
+        for given in (arrays, arrays, arrays, (x, y), (x, y)):
+            for one, other in zip(jax.tree.leaves(f(*given)), want, strict=True):
+                assert_bits(np.asarray(one), np.asarray(other))

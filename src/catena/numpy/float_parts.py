@@ -28,7 +28,7 @@ from catena.numpy.boundary import (
     strong,
 )
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import NONE, OWN, REAL, binary, second_names, unary
+from catena.numpy.hot import LARGE, NONE, OWN, REAL, binary, second_names, unary
 from catena.numpy.protocol import present_as
 from catena.typing import ArrayLike
 
@@ -81,7 +81,7 @@ rint = document_unary(
     "jnp.rint(jnp.array([0.5, 1.5, -1.2]))",
     "Array([ 0.,  2., -1.], dtype=float32)",
 )
-_trunc = unary("trunc", np.trunc, _whole("trunc", _towards_zero))
+_trunc = unary("trunc", np.trunc, whole(_whole("trunc", _towards_zero), "elementwise"))
 
 
 def _rint(x):
@@ -206,7 +206,7 @@ def _copysign(x, y):
 
 
 copysign = document_binary(
-    second_names(binary("copysign", np.copysign, _copysign, REAL)),
+    second_names(binary("copysign", np.copysign, whole(_copysign, "elementwise"), REAL)),
     "The magnitudes of the first array with the signs of the second.",
     "float",
     "jnp.copysign(jnp.array([1.0, -2.0]), -0.0)",
@@ -295,9 +295,9 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
         raise TypeError("frexp does not support complex-valued inputs")
     if x.dtype not in _FORMATS:
         raise TypeError(f"frexp: x must be a float of 16 bits or more, got {x.dtype}")
-    if direct(x) and x.dtype in REAL:
+    if direct(x) and x.dtype in REAL and x.nbytes < LARGE:
         return _frexp_values(x._value)
-    return _frexp(x)
+    return _frexp_at_once(x)
 
 
 def _frexp_values(value):
@@ -318,6 +318,9 @@ def _frexp(x):
     special = lax.bitwise_or(lax.eq(x, like(x, 0)), lax.eq(biased, mask))
     exponent = lax.select(special, lax.full_like(bits, 0), exponent)
     return _scaled(x, lax.neg(exponent)), convert(exponent, np.dtype("int32"))
+
+
+_frexp_at_once = whole(_frexp, "elementwise")
 
 
 def _scaled(x, exponent):
@@ -387,9 +390,16 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -1.], dtype=float32))
     """
     refuse_out("modf", out)
+    return _modf(x)
+
+
+def _parts(x):
     x = one_inexact("modf", x)
-    whole = lax.select(lax.ge(x, like(x, 0)), lax.floor(x), lax.ceil(x))
-    return lax.sub(x, whole), whole
+    integer = lax.select(lax.ge(x, like(x, 0)), lax.floor(x), lax.ceil(x))
+    return lax.sub(x, integer), integer
+
+
+_modf = whole(_parts, "elementwise")
 
 
 def nan_to_num(

@@ -57,7 +57,8 @@ def norm(x: ArrayLike, ord: Any = None, axis: Axis = None, keepdims: bool = Fals
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
     Array(5., dtype=float32)
     """
-    x = as_array_argument("norm", x)
+    if type(x) is not np.ndarray or x.size < LARGE:  # large ones of NumPy's are read where they are
+        x = as_array_argument("norm", x)
     if ord is None and direct(x) and x._value.dtype in REAL and x._value.size < LARGE and plain_axis(axis, x):
         try:  # the hot path
             return make_array(run(_length, x._value, axis, keepdims))
@@ -68,6 +69,7 @@ def norm(x: ArrayLike, ord: Any = None, axis: Axis = None, keepdims: bool = Fals
 
 @whole
 def _any_norm(x, ord, axis, keepdims):
+    x = as_array_argument("norm", x)
     x = convert(x, dtypes.to_inexact_dtype(x.dtype))
     if axis is None and ord is None:
         return _euclidean(x, None, keepdims)
