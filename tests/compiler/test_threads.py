@@ -4,9 +4,12 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 
+import catena as jax
+import catena.numpy as jnp
 from compiled import compile_fn
 
 PROGRAM = """
@@ -34,6 +37,28 @@ def test_results_do_not_depend_on_the_number_of_threads():
         out = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=True)
         seen |= set(out.stdout.split())
     assert len(seen) == 1
+
+
+def test_functions_in_loops_are_shared_where_there_are_several_for_each_element():
+    """Those of a cell of an LSTM, but not a single one, for which it costs more to bring elements to another core."""
+
+    def steps(f):
+        loop = jax.jit(lambda x: jax.lax.fori_loop(0, 9, lambda _, x: f(x), x))
+        return loop.lower(jnp.ones((16, 128))).compile().as_text("program")
+
+    assert "tasks of" in steps(lambda x: jnp.tanh(jnp.exp(jnp.sin(jnp.cos(jnp.tanh(x + 1) + 1) + 1) + 1)))
+    assert "tasks of" not in steps(lambda x: jnp.tanh(x + 1))
+
+
+def test_callers_and_workers_meet_however_long_a_worker_waited():
+    """Whether it spins, falls asleep or sleeps when the next loop comes."""
+    exe, x = big()
+    want = exe(x)[0]
+    for microseconds in range(0, 600, 7):
+        end = time.perf_counter() + microseconds * 1e-6
+        while time.perf_counter() < end:
+            pass
+        np.testing.assert_array_equal(exe(x)[0], want)
 
 
 def big():

@@ -107,6 +107,7 @@ ROWS = [
      "test_the_gradient_of_a_stencil_has_no_copies", "test_an_update_at_a_computed_place_is_in_the_pass_around_it",
      "test_an_update_of_a_carry_stays_one"),
     (TEXTS, "compiler/test_small_matrices.py", "test_a_system_by_itself_has_vectors_along_its_sides"),
+    (TEXTS, "compiler/test_small_matrices.py", "test_one_system_is_divided_by_vectors"),
     (ACCURACY, "compiler/test_small_matrices.py",
      "test_eigenvalues_of_diagonal_matrices_are_the_diagonal_and_one_triangle_is_read"),
     (TEXTS, "compiler/test_apart.py", "test_few_long_rows_are_left_to_threads"),

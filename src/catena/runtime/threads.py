@@ -9,7 +9,9 @@ of others calls the first function in the table `ask`, where one is given, every
 
 A chunk is claimed by compare-and-swap on one word that holds the loop's generation and the next chunk, so a
 worker that wakes late can never touch a loop that has ended. Workers spin for some microseconds, then sleep
-on a futex. They are Python threads that never leave native code.
+on a futex: each first says that it is `asleep`, then the kernel looks whether the ticket it holds is still the last
+one; a caller first gives out a ticket, then looks whether somebody is asleep. So none is missed, and nobody is called
+where all are awake. They are Python threads that never leave native code.
 
 `CATENA_NUM_THREADS` sets the number of threads; without it, one for each processor that the process may use.
 """
@@ -43,6 +45,7 @@ def text() -> str:
 @arguments = global ptr null
 @busy = global i32 0
 @wake = global i32 0
+@asleep = global i32 0
 @workers = global i32 0
 declare i64 @syscall(i64, ...)
 declare i32 @sched_yield()
@@ -100,6 +103,10 @@ publish:
   store atomic i64 %chunks, ptr @total release, align 8
   store atomic i64 %open, ptr @word seq_cst, align 8
   %ticket = atomicrmw add ptr @wake, i32 1 seq_cst
+  %sleepers = load atomic i32, ptr @asleep seq_cst, align 4
+  %all_awake = icmp eq i32 %sleepers, 0
+  br i1 %all_awake, label %work, label %call
+call:
   %woken = {wake}
   br label %work
 work:
@@ -158,7 +165,9 @@ doze:
   %last = call i1 @step()
   br i1 %last, label %awake, label %sleep
 sleep:
+  %before = atomicrmw add ptr @asleep, i32 1 seq_cst
   %slept = {wait}
+  %after = atomicrmw sub ptr @asleep, i32 1 seq_cst
   br label %awake
 awake:
   br label %spin
@@ -184,6 +193,7 @@ class Pool:
         self.address = code.address("parallel_for")
         self._workers = ctypes.c_int32.from_address(code.address("workers"))
         self._busy = ctypes.c_int32.from_address(code.address("busy"))
+        self._asleep = ctypes.c_int32.from_address(code.address("asleep"))
         self._run = ctypes.CFUNCTYPE(None)(code.address("worker"))
         self.resize(count())
         locks.after_fork(self._forget)
@@ -197,7 +207,7 @@ class Pool:
 
     def _forget(self) -> None:
         self._workers.value = 0
-        self._busy.value = 0
+        self._busy.value = self._asleep.value = 0
 
 
 class ParallelFor:

@@ -74,6 +74,22 @@ class _Matrix:
 
         g.each(columns.start, columns.stop, one)
 
+    def divide(self, i: Index, by: str, columns: range) -> None:
+        """Divides row `i`, in some columns."""
+        g = self.g
+        if g.lanes == 1 and not self.transposed:
+            for j, width in _pieces(columns, g.width):
+                v, place = vector(g.t.memory, width), self._place(i, j)
+                x = g.e.op(f"load {v}, ptr {place}, align {g.t.bytes}")
+                made = g.e.op(f"fdiv {v} {x}, {g.e.splat(by, g.t.memory, width)}")
+                g.e.do(f"store {v} {made}, ptr {place}, align {g.t.bytes}")
+            return
+
+        def one(j: Index) -> None:
+            self[i, j] = g.divide(self[i, j], by)
+
+        g.each(columns.start, columns.stop, one)
+
     def _subtract_piece(self, i: Index, factor: str, source: _Matrix, k: int, j: int, width: int) -> None:
         g = self.g
         v, place = vector(g.t.memory, width), self._place(i, j)
@@ -347,12 +363,7 @@ def _triangular_solve(g: _Group) -> None:
     forward = how.lower == (how.left != how.transposed)
     for i in range(n) if forward else reversed(range(n)):
         if not how.unit_diagonal:
-            pivot = a[i, i]
-
-            def scale(v: Index, i=i, pivot=pivot) -> None:
-                x[i, v] = g.divide(x[i, v], pivot)
-
-            g.each(0, solutions, scale)
+            x.divide(i, a[i, i], range(solutions))
 
         def subtract(r: Index, i=i) -> None:
             x.subtract(r, a[r, i], x, i, range(solutions))

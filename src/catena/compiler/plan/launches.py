@@ -40,11 +40,11 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
         (ahead.next_staged if nest.staged else ahead.next_lines)(p.machine.memory, frame.fused.region.values, nest)
     operands = p.operands(frame, nest)
     blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
-    if _in_place(nest, blocks, p.depth, len(frame.fused.steps)):
-        frame.steps.append(Launch(nest, operands, in_place))
-        return
     awake = len(frame.fused.steps) >= MANY_STEPS
     chunk = sharing.chunk(p.machine.sharing, nest, in_place, p.depth > 0, awake)
+    if chunk is None and _in_place(nest, blocks, p.depth, len(frame.fused.steps)):
+        frame.steps.append(Launch(nest, operands, in_place))
+        return
     apart = chunk is None and not nest.adds_floats
     if apart and (size := partial.chunk(p.machine.sharing, nest, in_place)) is not None:
         _in_parts(p, frame, nest, size)

@@ -7,13 +7,14 @@ the number of threads.
 from __future__ import annotations
 
 from catena.compiler.graph import affine
-from catena.compiler.graph.forms import OPS
+from catena.compiler.graph.forms import COSTLY, OPS
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Sharing
 
 COSTS = {op: facts.cost for op, facts in OPS.items()} | {"const": 0}  # of a statement; of all others it is 1
 
+SEVERAL = 3  # functions of mathematics
 LINE, LONG_ROW = 64, 512  # bytes; and elements of a row beside which a line that is shared is nothing
 
 
@@ -27,6 +28,16 @@ def half_units(nest: Nest) -> int:
     body = sum([COSTS.get(s.op, 1) for s in nest.stmts])
     body += sum(f.kind in ("max", "min") for f in nest.folds)  # several instructions each
     return max(body + len(nest.stores), 1)
+
+
+def _is_worthwhile(sharing: Sharing, nest: Nest, total: int, in_loop: bool, awake: bool) -> bool:
+    """Whether threads share a nest of so many units of work. Cheap operations take a fraction of a unit; beside several
+    functions of mathematics for each element it is little to bring that to another core's cache.
+    """
+    if total >= _least(sharing, nest, in_loop, awake):
+        return True
+    functions = [OPS[s.op].cost for s in nest.stmts if s.op in COSTLY]
+    return in_loop and len(functions) >= SEVERAL and nest.trips * sum(functions) // 2 >= sharing.functions_in_loops
 
 
 def _least(sharing: Sharing, nest: Nest, in_loop: bool, awake: bool) -> int:
@@ -51,7 +62,7 @@ def _shares_lines(nest: Nest) -> bool:
 def chunk(sharing: Sharing, nest: Nest, in_place: bool, in_loop: bool = False, awake: bool = False) -> int | None:
     """Iterations of the outermost loop in one chunk; None when the nest stays on one thread."""
     total = work(nest)
-    if total < _least(sharing, nest, in_loop, awake) or any(f.running for f in nest.folds):
+    if not _is_worthwhile(sharing, nest, total, in_loop, awake) or any(f.running for f in nest.folds):
         return None
     if nest.sequential and nest.order[0] not in (nest.independent or ()):
         return None
