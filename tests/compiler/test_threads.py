@@ -1,5 +1,6 @@
 """Parallel loops: same results on one thread and on two, from many Python threads, and after a fork."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -7,9 +8,14 @@ import threading
 import time
 
 import numpy as np
+import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.compiler.machine import X86_64_V3
+from catena.compiler.native.compile import program_of
+from catena.compiler.native.workers import pool
+from catena.runtime.threads import SPLIT
 from compiled import compile_fn
 
 PROGRAM = """
@@ -43,11 +49,29 @@ def test_functions_in_loops_are_shared_where_there_are_several_for_each_element(
     """Those of a cell of an LSTM, but not a single one, for which it costs more to bring elements to another core."""
 
     def steps(f):
-        loop = jax.jit(lambda x: jax.lax.fori_loop(0, 9, lambda _, x: f(x), x))
-        return loop.lower(jnp.ones((16, 128))).compile().as_text("program")
+        loop = jax.make_jaxpr(lambda x: jax.lax.fori_loop(0, 9, lambda _, x: f(x), x))(jnp.ones((16, 128)))
+        return str(program_of(loop, machine=X86_64_V3))
 
     assert "tasks of" in steps(lambda x: jnp.tanh(jnp.exp(jnp.sin(jnp.cos(jnp.tanh(x + 1) + 1) + 1) + 1)))
     assert "tasks of" not in steps(lambda x: jnp.tanh(x + 1))
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 7, 64, 1000, 65_535, 65_536, 70_001])
+def test_each_chunk_is_run_once_the_first_ones_by_the_caller(chunks):
+    """What a loop leaves in a core's cache the next one reads there. Counts of 16 bits are enough below 65,536."""
+    caller, ran = threading.get_ident(), []
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+    def chunk(_, k):
+        ran.append((threading.get_ident() == caller, k))
+
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)(pool().address)
+    for _ in range(20 if chunks < 1000 else 1):
+        ran.clear()
+        run(ctypes.cast(chunk, ctypes.c_void_p), None, chunks, None)
+        assert sorted(k for _, k in ran) == list(range(chunks))
+        own = sorted(k for by_caller, k in ran if by_caller)
+        assert chunks >= SPLIT or own == list(range(len(own)))
 
 
 def test_callers_and_workers_meet_however_long_a_worker_waited():

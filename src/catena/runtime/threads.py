@@ -7,7 +7,9 @@ chunks alone, which also makes it safe after a fork, where the workers are gone.
 of others calls the first function in the table `ask`, where one is given, every tenth of a second or so (see
 `compiler.emit.interrupts`).
 
-A chunk is claimed by compare-and-swap on one word that holds the loop's generation and the next chunk, so a
+A chunk is claimed by compare-and-swap on one word that holds the loop's generation and how many chunks are claimed from
+the first on, by the caller, and from the last one back, by workers: so what one loop leaves in a core's cache is mostly
+what the next one reads there. (All claim from the first on where there are so many that two counts have no room.) A
 worker that wakes late can never touch a loop that has ended. Workers spin for some microseconds, then sleep
 on a futex: each first says that it is `asleep`, then the kernel looks whether the ticket it holds is still the last
 one; a caller first gives out a ticket, then looks whether somebody is asleep. So none is missed, and nobody is called
@@ -29,6 +31,7 @@ FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine()) if platform.syste
 PAUSES = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
 PAUSE = PAUSES.get(platform.machine(), "fence seq_cst")
 SPINS = 4000
+SPLIT = 1 << 16  # chunks from which on one count has the room of two
 YIELDS = 64  # of a caller that waits, between two questions; before each it spins for some 20 microseconds
 _lock = locks.new_lock()
 
@@ -50,24 +53,35 @@ def text() -> str:
 declare i64 @syscall(i64, ...)
 declare i32 @sched_yield()
 
-; Claims and runs one chunk; false when there is none.
-define internal i1 @step() {{
+; Claims and runs one chunk, the first or the last of those that are left; false when there is none.
+define internal i1 @step(i1 %last) {{
 entry:
   br label %try
 try:
   %w = load atomic i64, ptr @word acquire, align 8
-  %next = and i64 %w, 4294967295
   %all = load atomic i64, ptr @total acquire, align 8
-  %left = icmp ult i64 %next, %all
+  %many = icmp ugt i64 %all, {SPLIT - 1}
+  %claimed = and i64 %w, 4294967295
+  %first = and i64 %w, {SPLIT - 1}
+  %ends = lshr i64 %claimed, 16
+  %both = add i64 %first, %ends
+  %gone = select i1 %many, i64 %claimed, i64 %both
+  %left = icmp ult i64 %gone, %all
   br i1 %left, label %claim, label %none
 claim:
-  %w1 = add i64 %w, 1
+  %at_end = select i1 %many, i1 false, i1 %last
+  %one = select i1 %at_end, i64 {SPLIT}, i64 1
+  %w1 = add i64 %w, %one
   %pair = cmpxchg ptr @word, i64 %w, i64 %w1 acq_rel acquire
   %won = extractvalue {{ i64, i1 }} %pair, 1
   br i1 %won, label %run, label %try
 run:
   %f = load atomic ptr, ptr @function acquire, align 8
   %a = load atomic ptr, ptr @arguments acquire, align 8
+  %begun = select i1 %many, i64 %claimed, i64 %first
+  %end = sub i64 %all, %ends
+  %ended = sub i64 %end, 1
+  %next = select i1 %at_end, i64 %ended, i64 %begun
   call void %f(ptr %a, i64 %next)
   %d = atomicrmw add ptr @done, i64 1 acq_rel
   ret i1 true
@@ -110,7 +124,7 @@ call:
   %woken = {wake}
   br label %work
 work:
-  %ran = call i1 @step()
+  %ran = call i1 @step(i1 false)
   br i1 %ran, label %work, label %join
 join:
   %spin = phi i64 [ 0, %work ], [ %spin1, %again ], [ 0, %yield ], [ 0, %question ]
@@ -149,7 +163,7 @@ entry:
   br label %spin
 spin:
   %n = phi i64 [ 0, %entry ], [ 0, %ran ], [ %n1, %idle ], [ 0, %awake ]
-  %some = call i1 @step()
+  %some = call i1 @step(i1 true)
   br i1 %some, label %ran, label %idle_check
 ran:
   br label %spin
@@ -162,8 +176,8 @@ idle:
   br label %spin
 doze:
   %ticket = load atomic i32, ptr @wake seq_cst, align 4
-  %last = call i1 @step()
-  br i1 %last, label %awake, label %sleep
+  %late = call i1 @step(i1 true)
+  br i1 %late, label %awake, label %sleep
 sleep:
   %before = atomicrmw add ptr @asleep, i32 1 seq_cst
   %slept = {wait}

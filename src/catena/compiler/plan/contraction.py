@@ -394,9 +394,11 @@ def _across(wanted: int, units: int, panels: int, rows: int, columns: int) -> in
 
 
 def _down(rows: int, panels: int, wanted: int, machine: Machine) -> int:
-    """In how many blocks of rows tasks are cut that pack: the fewest for which there are about as many as `wanted`."""
+    """In how many blocks of rows tasks are cut that pack: the fewest for which there are about as many as `wanted`, but
+    two where rows allow it: a thread's rows are likely in its core's cache (see `runtime.threads`).
+    """
     fewest, most = (-(-rows // each) for each in (machine.products.packing.task_rows, machine.products.task_rows))
-    return max(fewest, min(most, wanted // panels))
+    return max(fewest, min(most, max(wanted // panels, 2)))
 
 
 def _most_tasks(p: Plan, machine: Machine) -> int:
