@@ -174,6 +174,11 @@ STUMBLES = (
 # Pattern of a call, and of "ours | theirs" -> why they differ. The first that fits explains.
 EXPLAINED = [
     ("", REFUSED + STUMBLES, "JAX stumbles over it somewhere within"),
+    (
+        "^traced linalg",
+        r"^NotImplementedError: .* does not accept dtype .* \| returns",
+        "JAX refuses it when it compiles",
+    ),
     ("^traced", REFUSED + "returns", "JAX refuses it only when it compiles or computes, or never"),
     (
         r"slice\(f\(4\), \(-1,\)|ppermute|psum_scatter|ormqr|length=-1",

@@ -84,3 +84,11 @@ def test_bad_arguments_are_said_as_of_small_arrays():
             jnp.var(x, 3)
         with pytest.raises(TypeError, match="where"):
             jnp.mean(x, where="no")
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std"])
+@pytest.mark.parametrize("x, axis", [(3.0, None), (np.ones((3, 3), np.float32), 0)])
+def test_a_mask_with_more_axes_than_the_array_is_refused(name, x, axis):
+    """The mean of 3 was 1/3 where nine places were chosen."""
+    with pytest.raises(ValueError, match=f"jnp.{name}: where must broadcast to the shape of the array"):
+        getattr(jnp, name)(x, axis=axis, where=np.ones((1, 3, 3), bool))

@@ -60,6 +60,19 @@ def count(x, axis, where, keepdims: bool) -> object:
     return number if not names else lax.mul(like(x, number), lax.psum(like(x, 1), names))
 
 
+def _mask(name: str, where, x):
+    """A ``where`` argument of a mean, whose axes are those of ``x``: it has no more of them."""
+    if where is None:
+        return None
+    where = mask_argument(name, where)
+    if where.ndim > x.ndim:
+        raise ValueError(
+            f"jnp.{name}: where must broadcast to the shape of the array, {x.shape}, and have no more dimensions; it "
+            f"has shape {where.shape}"
+        )
+    return where
+
+
 def _mean_of(x, where, axis, keepdims):
     """The mean of an operand of the dtype of computation."""
     number = count(x, axis, where, keepdims)
@@ -102,7 +115,7 @@ def _any_mean(a, axis, dtype, out, keepdims, where):
     a = as_array_argument("mean", a)
     dtype = dtypes.to_inexact_dtype(a.dtype) if dtype is None else dtype
     wide = accumulator(dtypes.to_inexact_dtype(dtype) if dtypes.is_inexact(dtype) else dtypes.to_inexact_dtype(a.dtype))
-    where = None if where is None else mask_argument("mean", where)
+    where = _mask("mean", where, a)
     return convert(_mean_of(convert(a, wide), where, axis, keepdims), dtype)
 
 
@@ -258,11 +271,10 @@ def _variance(name, a, axis, dtype, ddof, keepdims, where, mean):
 @whole
 def _any_variance(name, a, axis, dtype, ddof, keepdims, where, mean):
     a = as_array_argument(name, a)
-    where = None if where is None else mask_argument(name, where)
+    where = _mask(name, where, a)
     mean = None if mean is None else as_array_argument(name, mean)
     axes, names = split_axes(axis, a.ndim)
     wide, dtype = variance_dtypes(name, dtype, a.dtype)
-    # all axes by their numbers: the mask may have more than the array
     return _in_two_passes(a, where, mean, (*axes, *names), wide, dtype, ddof, keepdims, name == "std")
 
 
