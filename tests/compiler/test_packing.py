@@ -233,7 +233,7 @@ def test_a_vector_is_shared_out_in_pages_of_a_matrix(columns):
 
 def test_transposed_panels_follow_the_lines_that_they_read():
     """Squares are taken along a row of the operand, however few panels there are."""
-    x, w = whole(10, 100, 1024), whole(11, 256, 1024)
+    x, w = whole(10, 200, 1024), whole(11, 256, 1024)
     program = planned(lambda x, w: x @ w.T, x, w)
     (pack,) = (step for _, step in program.steps() if step.name == "launch")
     assert pack.nest.tile is not None and pack.nest.order[-1] == pack.nest.tile

@@ -125,8 +125,9 @@ def _has_halves(exact) -> bool:
 
 
 def _of_halves(loops, dtype):
-    """The function of two arrays of ``dtype``, or one and a Python number; not of so many elements that threads share
-    them.
+    """The function of two arrays of ``dtype``, or one and a Python number.
+
+    Arrays of so many elements that threads share them are not for it.
     """
 
     def fun(x, y, out):
