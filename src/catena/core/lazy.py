@@ -31,9 +31,6 @@ def without_collection():
         yield
     finally:
         if enabled:
-            if not gc.get_freeze_count():  # what was made is old now; else the next allocation looks through all of it
-                gc.freeze()
-                gc.unfreeze()
             gc.enable()
 
 
@@ -41,7 +38,11 @@ def without_collection():
 def load(name: str) -> ModuleType:
     """The module `name`, imported on the first call."""
     with loading, without_collection():
-        return importlib.import_module(name)
+        module = importlib.import_module(name)
+        if not gc.get_freeze_count():  # what was made is old now; else the next allocation looks through all of it
+            gc.freeze()
+            gc.unfreeze()
+    return module
 
 
 NO_COMPILER = "nothing was compiled: there is no compiler here, and jit evaluates step by step (docs/without_llvm.md)"
