@@ -243,6 +243,16 @@ def test_cache(tmp_path, monkeypatch, capsys):
         assert "the cache is off" in capsys.readouterr().out
 
 
+def test_only_programs_are_cleared(tmp_path, monkeypatch, capsys):
+    """A directory that a user chose may hold other files."""
+    monkeypatch.setenv("CATENA_CACHE_DIR", str(tmp_path))
+    (tmp_path / "notes.txt").write_text("mine")
+    cache.save(f"{1000:064x}", b"code")
+    command.main(["cache", "verify"])
+    command.main(["cache", "clear"])
+    assert "1 files removed" in capsys.readouterr().out and os.listdir(tmp_path) == ["notes.txt"]
+
+
 @pytest.mark.parametrize("seconds, said", [(0.5, "cache"), (2.0, "50 %")])
 def test_what_is_faster_than_memory_is_in_a_cache(seconds, said):
     row = SimpleNamespace(depth=0, what="map", places="", seconds=seconds, runs=1, flops=0, bytes_per_second=8 / seconds,

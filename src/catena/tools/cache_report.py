@@ -48,10 +48,10 @@ def verify() -> str:
 
 
 def files(folder: str) -> list[tuple[Path, int]]:
-    """The files of the cache and their sizes; what another process is writing is none of them."""
+    """The cache's programs and their sizes; what another process is writing, and what is not the cache's, is none."""
     found = []
     for path in sorted(Path(folder).iterdir()):
-        if path.name.startswith(".new-") or not path.is_file() or path.is_symlink():
+        if not cache.is_name(path.name) or not path.is_file() or path.is_symlink():
             continue
         try:
             found.append((path, path.lstat().st_size))

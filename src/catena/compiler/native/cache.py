@@ -169,7 +169,7 @@ def _own_files(entries) -> tuple[list[tuple], list[str]]:
     programs, unfinished = [], []
     for entry in entries:
         is_temporary = entry.name.startswith(TEMPORARY)
-        if not is_temporary and not _is_name(entry.name):
+        if not is_temporary and not is_name(entry.name):
             continue
         try:
             status = entry.stat(follow_symlinks=False)
@@ -183,7 +183,8 @@ def _own_files(entries) -> tuple[list[tuple], list[str]]:
     return programs, unfinished
 
 
-def _is_name(name: str) -> bool:
+def is_name(name: str) -> bool:
+    """Whether a file is called as programs are: who clears the directory touches no other."""
     return len(name) == LENGTH and not name.strip("0123456789abcdef")
 
 

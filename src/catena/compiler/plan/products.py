@@ -74,7 +74,9 @@ def _as_nest(p: Planner, frame: Frame, v: Value) -> None:
         launch(p, frame, nests.dot(frame.nests, v, _free(v)[side]))
 
 
-def _with_operand(p: Planner, frame: Frame, v: Value, side: int, written_out: tuple, why: str, terms_last: bool):
+def _with_operand(
+    p: Planner, frame: Frame, v: Value, side: int, written_out: tuple, why: str, terms_last: bool
+) -> None:
     """A product as a loop nest that reads one operand as it is copied before, its terms or its columns last."""
     operands, params = v.args, v.params
     x, contracted, batch = operands[side], params.numbers[side], params.numbers[2 + side]

@@ -108,9 +108,8 @@ def quotient_of_halves(x: Value, y: Value) -> Value:
     the least normal number, are exact in what is corrected.
     """
     inverse = 1.0 / y
-    near = x * inverse
-    result = fma(-fma(near, y, -x), inverse, near)
-    return select((result < 0.0) | (result > 0.0), result, near)
+    result = _corrected(x, y, inverse)
+    return select((result < 0.0) | (result > 0.0), result, x * inverse)
 
 
 def quotient_of_bfloat16(x: Value, y: Value) -> Value:
