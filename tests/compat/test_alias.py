@@ -54,6 +54,13 @@ def test_every_module_is_the_same_object_under_both_names():
             assert ours.__spec__.name == f"catena.{name}"  # what Python's own machinery goes by
 
 
+def test_collecting_docstrings_does_not_set_the_alias():
+    """The package that sets it when it is imported has no docstrings to run; else every test ran under the alias."""
+    collect = "import pytest, sys; pytest.main(['-q', '-p', 'no:cacheprovider', '--collect-only', 'src/catena/compat'])"
+    said, _ = python("-c", f"{collect}; print('jax' in sys.modules)", cwd=Path(SRC).parent)
+    assert "catena.compat.alias.as_jax" in said and said.endswith("False"), said
+
+
 def test_the_alias_goes_and_takes_everything_along():
     before = set(sys.modules), list(sys.path), list(sys.meta_path)
     alias = catena.as_jax()
