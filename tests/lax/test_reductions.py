@@ -279,3 +279,16 @@ def test_sums_are_bound_as_in_jax():
     )
     jaxpr = catena.make_jaxpr(lambda x: lax.reduce_sum_p.bind(x, axes=(0,), out_sharding=None))(catena.numpy.ones(3))
     assert [eqn.params for eqn in jaxpr.eqns] == [{"axes": (0,), "out_sharding": None}]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_extremes_of_complex_numbers_are_among_them(reverse):
+    """The last of those that are equal, zeros with their signs: a compiled tree once added zeros to what it joined."""
+    x = np.array([complex(-0.0, -0.0), complex(0.0, -0.0), complex(-0.0, 0.0), complex(0.0, -0.0)], np.complex64)
+    for fun in (lax.cummax, lax.cummin):
+        for run in (fun, catena.jit(fun, static_argnames="reverse")):
+            got = np.asarray(run(x, reverse=reverse))
+            assert got.tobytes() == x.tobytes()
+    y = np.array([complex(1, -0.0), complex(-0.0, 5), complex(NAN, 1), 7], np.complex64)
+    got = [np.asarray(f(y)) for f in (lax.cummax, catena.jit(lax.cummax))]
+    assert got[0].tobytes() == got[1].tobytes() and got[0][:2].tobytes() == y[[0, 0]].tobytes() and np.isnan(got[0][3])

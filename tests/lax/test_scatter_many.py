@@ -103,3 +103,21 @@ def test_gradients_of_single_elements():
     wanted = np.zeros((20, 20), np.float32)
     np.add.at(wanted, tuple(index), 1)
     np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("row", [(), (5,), (40,)])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float16"])
+def test_narrow_floats_are_rounded_after_each_update(dtype, row):
+    """Eagerly they were once summed in float32, and in compiled programs not."""
+    dtype = jnp.dtype(dtype)
+    most = 2.0 ** (jnp.finfo(dtype).nmant + 1)  # to which 1 adds nothing
+    places, ones = np.zeros(9, np.int32), jnp.ones((9, *row), dtype)
+    whole = jnp.full((2, *row), most, dtype)
+    for add in (lambda b, u: b.at[places].add(u), lambda b, u: -(-b).at[places].subtract(u)):
+        for run in (add, jax.jit(add)):
+            assert np.array_equal(run(whole, ones), whole)
+    index = rng.integers(0, 3, 200)
+    updates = jnp.array(0.95 + 0.1 * rng.random((200, *row)), dtype)
+    for name in ("add", "subtract", "multiply", "min", "max"):
+        fun = lambda b, u, name=name: getattr(b.at[index], name)(u)
+        assert np.array_equal(fun(whole[:1].repeat(3, 0), updates), jax.jit(fun)(whole[:1].repeat(3, 0), updates))

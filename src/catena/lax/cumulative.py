@@ -16,7 +16,7 @@ from catena.lax.complex_numbers import real
 from catena.lax.elementwise import ANY_NUMBER, INEXACT, NOT_LINEAR, WIDER, WIDER_WITH_HALF, check_admitted
 from catena.lax.join import concatenate_p
 from catena.lax.shape import pad, rev, scalar_zero, slice_in_dim
-from catena.lax.signed_zeros import ordered
+from catena.lax.signed_zeros import maximum, minimum, ordered
 from catena.lax.structure import as_ints, broadcast_to, like
 from catena.lax.transcendental import exp, log1p_p
 
@@ -68,8 +68,11 @@ def _interleave(even, odd, axis: int):
     ndim = get_aval(even).ndim
     longer = get_aval(even).shape[axis] > get_aval(odd).shape[axis]
 
+    # To add -0 leaves complex numbers as they are; real ones come here as tangents, whose zeros count by no sign.
+    nothing = like(even, complex(-0.0, -0.0)) if dtypes.is_complex(get_aval(even).dtype) else scalar_zero(even)
+
     def spaced(x, lo, hi):
-        return pad(x, scalar_zero(x), [(lo, hi, 1) if d == axis else (0, 0, 0) for d in range(ndim)])
+        return pad(x, nothing, [(lo, hi, 1) if d == axis else (0, 0, 0) for d in range(ndim)])
 
     return add(spaced(even, 0, 0 if longer else 1), spaced(odd, 1, 1 if longer else 0))
 
@@ -231,11 +234,25 @@ def cumprod(operand, axis: int = 0, reverse: bool = False):
 # ---- cummax
 
 
-def _extreme(ufunc):
-    return lambda x, axis: ordered(ufunc, lambda f, x: f.accumulate(x, axis), x)
+def _extreme(ufunc, of_two):
+    def accumulate(x, axis):
+        if x.dtype.kind == "c":
+            return _one_by_one(of_two, x, axis)  # the last of those that are equal, as the tree has it
+        return ordered(ufunc, lambda f, x: f.accumulate(x, axis), x)
+
+    return accumulate
 
 
-cummax_p = _cumulative("cummax", _extreme(np.maximum), _jvp(lambda: cummax_p, _by_rule(max_p)))
+def _one_by_one(of_two, x, axis):
+    """Running values of a function of two arrays, which knows what NumPy's does not."""
+    out = x.copy()
+    rows = np.moveaxis(out, axis, 0)
+    for i in range(1, rows.shape[0]):
+        rows[i] = of_two(rows[i - 1], rows[i])
+    return out
+
+
+cummax_p = _cumulative("cummax", _extreme(np.maximum, maximum), _jvp(lambda: cummax_p, _by_rule(max_p)))
 
 
 def cummax(operand, axis: int = 0, reverse: bool = False):
@@ -260,7 +277,7 @@ def cummax(operand, axis: int = 0, reverse: bool = False):
 
 # ---- cummin
 
-cummin_p = _cumulative("cummin", _extreme(np.minimum), _jvp(lambda: cummin_p, _by_rule(min_p)))
+cummin_p = _cumulative("cummin", _extreme(np.minimum, minimum), _jvp(lambda: cummin_p, _by_rule(min_p)))
 
 
 def cummin(operand, axis: int = 0, reverse: bool = False):
@@ -295,11 +312,7 @@ def _logaddexp(x, y):
 def _cumlogsumexp(x, axis):
     if x.dtype.kind != "c":
         return _without_negative_zeros(np.logaddexp.accumulate(x, axis), axis)
-    out = x.copy()
-    rows = np.moveaxis(out, axis, 0)
-    for i in range(1, rows.shape[0]):
-        rows[i] = _logaddexp(rows[i - 1], rows[i])
-    return out
+    return _one_by_one(_logaddexp, x, axis)
 
 
 def _real_logaddexp(x1, x2):

@@ -115,10 +115,10 @@ SHAPED = {
     **dict.fromkeys("transpose reduce_window_max reduce_window_min".split(), _exact),
     **dict.fromkeys("gather order_statistics scatter scatter-min scatter-max cummax cummin".split(), _exact_wide),
     **dict.fromkeys("reduce_sum reduce_prod reduce reduce_window_sum reduce_window".split(), _summing),
+    **dict.fromkeys("scatter-add scatter-sub scatter-mul".split(), _summing),
     "dot_general": Shaped(least=0, longest=LARGE),  # what is no small product
     "conv_general_dilated": Shaped(least=0, longest=LARGE),
     **dict.fromkeys("cumsum cumprod cumlogsumexp symmetric_product".split(), _wide),
-    **dict.fromkeys("scatter-add scatter-sub scatter-mul".split(), _wide),
     "fft": Shaped(narrow=False, least=1 << 12),
 }
 LIBRARY = Shaped(narrow=False, least=1 << 12)  # LAPACK's functions, which share larger matrices out among threads

@@ -70,13 +70,15 @@ def _set(operand, indices, updates, *, dimension_numbers, mode, **params):
 
 
 def _combine(ufunc: np.ufunc):
-    """Evaluation of the scatter that combines by ``ufunc``. Narrow floats are accumulated in float32."""
+    """Evaluation of the scatter that combines by ``ufunc``. Narrow floats are rounded after each update, as they are in
+    compiled code, which keeps what it accumulates where it lies.
+    """
 
     def evaluate(operand, indices, updates, *, dimension_numbers, mode, **params):
-        w = Written(operand, indices, updates, dimension_numbers, mode, WIDER.get(operand.dtype))
+        w = Written(operand, indices, updates, dimension_numbers, mode)
         if w.updates.size:
             w.combine(ufunc)
-        return w.out if w.out.dtype == operand.dtype else w.out.astype(operand.dtype)
+        return w.out
 
     return evaluate
 
@@ -92,7 +94,7 @@ def _combine_extreme(ufunc: np.ufunc):
             return plain(operand, indices, updates, **params)
         x, y = operand.astype(wide, copy=False), updates.astype(wide, copy=False)
         if not has_both_zeros(x, y):
-            return plain(operand, indices, updates, **params)
+            return plain(x, indices, y, **params).astype(dtype, copy=False)
         integers = [as_integers(v, ufunc is np.minimum) for v in (x, y)]
         return as_floats(plain(integers[0], indices, integers[1], **params), wide).astype(dtype, copy=False)
 

@@ -408,21 +408,21 @@ class Written:
     element ``rows[u, w]`` of it is where window element ``w`` of update ``u`` goes.
     """
 
-    def __init__(self, operand, indices, updates, numbers: ScatterDimensionNumbers, mode, dtype=None):
+    def __init__(self, operand, indices, updates, numbers: ScatterDimensionNumbers, mode):
         sizes = slice_sizes_of(operand.shape, updates.shape, numbers)
         address = addressing(operand.shape, indices.shape, Numbers(*numbers, sizes))
         order = address.indexed + address.rest
         if address.leading:
-            self.out = operand.astype(dtype or operand.dtype, order="C", copy=True)
+            self.out = operand.astype(operand.dtype, order="C", copy=True)
             merged = self.out.reshape(address.merged_shape())
         else:
-            moved = operand.transpose(order).astype(dtype or operand.dtype, order="C", copy=True)
+            moved = operand.transpose(order).astype(operand.dtype, order="C", copy=True)
             merged = moved.reshape(address.merged_shape())
             self.out = moved.transpose(np.argsort(order))
         self.table = merged[(slice(None), *address.rest_slices)]
         self.rows, valid = address.rows(indices, MODE_NAMES[mode])
         kept = self.table.shape[1:]
-        work = updates.transpose(address.from_public).astype(dtype or updates.dtype, copy=False)
+        work = updates.transpose(address.from_public)
         n_updates = self.rows.shape[0] if valid is None else valid.shape[0]
         work = work.reshape((n_updates, self.rows.shape[1], *kept))
         self.updates = work if valid is None else work[valid]
