@@ -242,6 +242,8 @@ def test_float_division_corners(x, y, quotient, remainder):
         (lambda: jnp.float32(1e-40) * 1, np.float32(1e-40)),
         (lambda: jnp.ldexp(1.0, 4_000_000), np.inf),
         (lambda: jnp.ldexp(jnp.float32(np.ldexp(1.0, 100)), -240), np.ldexp(1.0, -140)),
+        (lambda: jnp.ldexp(jnp.float16(1), jnp.int16(32767)), np.inf),
+        (lambda: jnp.ldexp(jnp.float16(1), jnp.int16(-32768)), 0.0),
     ],
 )
 def test_float_corners(expression, expected):

@@ -324,10 +324,15 @@ _frexp_at_once = whole(_frexp, "elementwise")
 
 
 def _scaled(x, exponent):
-    """``x * 2 ** exponent`` in two steps, so that neither factor overflows where the product does not."""
+    """``x * 2 ** exponent`` in two steps, so that neither factor overflows where the product does not; the factors are
+    normal numbers, by their bits.
+    """
+    stored, _, bias = _FORMATS[x.dtype]
+    exponent = convert(exponent, np.dtype(f"int{8 * x.dtype.itemsize}"))
     half = lax.shift_right_arithmetic(exponent, like(exponent, 1))
     for part in (half, lax.sub(exponent, half)):
-        x = lax.mul(x, lax.exp2(convert(part, x.dtype)))
+        bits = lax.shift_left(lax.add(part, like(part, bias)), like(part, stored))
+        x = lax.mul(x, lax.bitcast_convert_type(bits, x.dtype))
     return x
 
 
@@ -348,8 +353,8 @@ def _ldexp(x, exponent):
 def _small_exponent(exponent, dtype):
     """An exponent as int32, kept in the range beyond which nothing of ``dtype`` changes any more."""
     exponent = convert(exponent, dtype_of(exponent)[0])
-    if dtypes.itemsize_bits(exponent.dtype) >= 32:
-        limit = 2 * (dtypes.finfo(dtype).maxexp + dtypes.finfo(dtype).nmant)
+    limit = 2 * (dtypes.finfo(dtype).maxexp + dtypes.finfo(dtype).nmant)
+    if dtypes.KIND[exponent.dtype] != "b" and dtypes.iinfo(exponent.dtype).max > limit:
         least = like(exponent, 0 if dtypes.KIND[exponent.dtype] == "u" else -limit)
         exponent = lax.clamp(least, exponent, like(exponent, limit))
     return convert(exponent, np.dtype("int32"))

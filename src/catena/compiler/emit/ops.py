@@ -391,7 +391,8 @@ def _is_finite(e, t, xs, types, attr, width):
     if s.kind != "f":
         return constant(1, TYPES["bool"], width)
     size = intrinsic(e, "fabs", s, xs, width)
-    return e.op(f"fcmp olt {vector(s.register, width)} {size}, {constant(float('inf'), s, width)}")
+    greatest = vector_math.FORMATS[s.register].max  # as `Value.__lt__` compares
+    return e.op(f"fcmp ole {vector(s.register, width)} {size}, {constant(greatest, s, width)}")
 
 
 def _convert(e, t, xs, types, attr, width):

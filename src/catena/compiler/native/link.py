@@ -17,6 +17,7 @@ from catena.compiler.emit import halves, quicksort, selection, small_floats, sor
 from catena.compiler.emit.module import MATH_CALL
 from catena.compiler.native import cache
 from catena.compiler.native.host import generator, identity, image_generator, this_machine
+from catena.compiler.native.instructions import with_instructions
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
 from catena.core.locks import Shared
@@ -148,7 +149,7 @@ def _compile(text: str, times: Times, tm) -> tuple[bytes, object]:
 
 def _optimised(text: str, times: Times, tm):
     """A module after the passes."""
-    text += _missing(text)
+    text = with_instructions(text + _missing(text), this_machine().features)
     check_room(ROOM + ROOM_PER_BYTE * len(text), "compiling a program")
     module = parsed(text)
     times.mark("parse")

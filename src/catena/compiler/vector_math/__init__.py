@@ -12,8 +12,9 @@ from .library import (
     is_inlined,
     symbol,
 )
+from .text import FORMATS
 
 __all__ = [
-    *("ELEMENTARY", "NAMES", "PARAMETERS"),
+    *("ELEMENTARY", "FORMATS", "NAMES", "PARAMETERS"),
     *("arity", "declarations", "define", "dependencies", "in_stages", "is_inlined", "symbol"),
 ]

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import helpers
+from .helpers import SIZE, Choice
 from .text import FORMATS, Type, Value, copysign, fabs, fma, if_any, literal, minimum, select
-
-SIZE = 8  # what a vector of 2013 holds
 
 
 class Rising(NamedTuple):
@@ -33,7 +33,7 @@ class Rising(NamedTuple):
 
     def __call__(self, x: Value) -> Value:
         whole = minimum(fabs(x), self.end)
-        subnormal = (whole > 0.0) & (whole < x.format.tiny)
+        subnormal = is_subnormal(x)
         a = if_any(subnormal, lambda: [select(subnormal, 0.0, whole)], [whole])[0]
         place = fma(a, self.scale, self.offset)
         index = place.bits().shift_right_logical(self.shift)
@@ -76,6 +76,13 @@ class Placed(NamedTuple):
         return first + m.fma(result, t, m.entry(self.low, index)) if self.low else m.fma(result, t, first)
 
 
+def is_subnormal(x: Value) -> Value:
+    """Of floats."""
+    width, truth = x.type.width, x.with_elem("i1")
+    x.writer.declares.add(helpers.subnormal(width))
+    return x.writer.emit(truth, f"call {truth} {helpers.subnormal_name(width)}({x.type} {x.name})")
+
+
 def nearest(x: Value, factor: float) -> tuple[Value, Value]:
     """The nearest integer to a product, and bits whose lowest are those of the integer."""
     magic = 1.5 * 2.0**x.format.mantissa_bits
@@ -99,12 +106,12 @@ def entry(table: Sequence[float], index: Value) -> Value:
 
 
 def _called(table: Sequence[float], elem: str, index: Value) -> Value:
-    writer, size, width = index.writer, len(table), index.type.width
+    writer, width = index.writer, index.type.width
     numbers = ", ".join(f"{elem} {literal(Type(elem, 1), number)}" for number in table)
-    name, definition = _definition(elem, index.elem, width, size)
-    writer.declares.add(definition)
-    result = Type(elem, width)
-    return writer.emit(result, f"call {result} {name}(<{size} x {elem}> <{numbers}>, {index.type} {index.name})")
+    choice = Choice(elem, width)
+    writer.declares.add(choice.definition)
+    result = choice.result
+    return writer.emit(result, f"call {result} {choice.name}({choice.table} <{numbers}>, {index.type} {index.name})")
 
 
 def _by_halves(table: Sequence[float], index: Value) -> Value:
@@ -132,21 +139,3 @@ def _shuffled(x: Value, y: Value, order: range) -> Value:
     numbers = ", ".join(f"i32 {k}" for k in order)
     text = f"shufflevector {x.type} {x.name}, {y.type} {y.name}, <{len(order)} x i32> <{numbers}>"
     return x.writer.emit(Type(x.elem, len(order)), text)
-
-
-def _definition(elem: str, integer: str, width: int, size: int) -> tuple[str, str]:
-    """The name and the text of what chooses entries for so many lanes, as LLVM makes one instruction of it."""
-    result, index = Type(elem, width), Type(integer, width)
-    name = f"@catena.entry.{FORMATS[elem].suffix if elem in FORMATS else elem}x{width}"
-    table = f"<{size} x {elem}> %table"
-    lines = [f"%at = and {index} %index, {literal(index, size - 1)}"]
-    if width == 1:
-        lines.append(f"%out.0 = extractelement {table}, {index} %at")
-    else:
-        for k in range(width):
-            before = f"%out.{k - 1}" if k else "poison"
-            lines.append(f"%at.{k} = extractelement {index} %at, i64 {k}")
-            lines.append(f"%one.{k} = extractelement {table}, {index.elem} %at.{k}")
-            lines.append(f"%out.{k} = insertelement {result} {before}, {elem} %one.{k}, i64 {k}")
-    body = "\n".join(f"  {line}" for line in [*lines, f"ret {result} %out.{width - 1}"])
-    return name, f"define internal {result} {name}({table}, {index} %index) alwaysinline nounwind {{\n{body}\n}}"

@@ -6,6 +6,7 @@ computes. No fast-math flag is ever attached: what is written is what is rounded
 to instructions are offered.
 """
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -218,12 +219,16 @@ class Value:
         return self.binary("", "xor", 1 if self.elem == "i1" else -1)
 
     def __lt__(self, other):
+        if not isinstance(other, Value) and other == math.inf:
+            return self <= self.format.max  # of two comparisons, LLVM would make a longer test of kinds of numbers
         return self.compare("olt", "slt", other)
 
     def __le__(self, other):
         return self.compare("ole", "sle", other)
 
     def __gt__(self, other):
+        if not isinstance(other, Value) and other == -math.inf:
+            return self >= -self.format.max  # as above
         return self.compare("ogt", "sgt", other)
 
     def __ge__(self, other):

@@ -1,0 +1,39 @@
+"""Helpers of functions of mathematics by instructions of the processor that LLVM does not choose by itself, or not
+without others beside them. They compute the same bits.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from catena.compiler.vector_math import helpers
+
+CHOOSING = {  # by what is chosen: the feature, what chooses (of the low bits of places, whatever the others are)
+    ("float", 16): ("avx512f", "llvm.x86.avx512.permvar.sf.512"),
+    ("double", 8): ("avx512f", "llvm.x86.avx512.permvar.df.512"),
+    ("float", 8): ("avx2", "llvm.x86.avx2.permps"),
+    ("i32", 8): ("avx2", "llvm.x86.avx2.permd"),
+}
+IS_SUBNORMAL = 32  # among the kinds of numbers that `vfpclassps` tells
+
+
+def with_instructions(text: str, features: frozenset[str]) -> str:
+    """The module with helpers that a processor with these features has instructions for."""
+    if helpers.PREFIX not in text:
+        return text
+    for general, own in _own(features).items():
+        text = text.replace(general, own)
+    return text
+
+
+@cache
+def _own(features: frozenset[str]) -> dict[str, str]:
+    """The definitions of this processor by the general ones."""
+    made = {}
+    for (elem, width), (feature, instruction) in CHOOSING.items():
+        if feature in features:
+            choice = helpers.Choice(elem, width)
+            made[choice.definition] = choice.by(instruction)
+    if "avx512dq" in features:
+        made[helpers.subnormal(16)] = helpers.subnormal_by("llvm.x86.avx512.fpclass.ps.512", IS_SUBNORMAL, 16)
+    return made

@@ -1,0 +1,45 @@
+"""Helpers by instructions of the processor compute what the general ones do."""
+
+import numpy as np
+import pytest
+
+from catena.compiler.machine import AARCH64, ICE_LAKE, X86_64_V3
+from catena.compiler.native.host import this_machine
+from catena.compiler.native.instructions import with_instructions
+from catena.compiler.vector_math import harness
+
+CASES = [
+    ("erf", "float", 16),
+    ("tanh", "float", 16),
+    ("tanh", "float", 8),
+    ("bessel_i0e", "float", 16),
+    ("tanh", "float", 4),
+]
+
+
+def numbers(elem: str) -> np.ndarray:
+    """Of every piece, of both signs, subnormal ones among them; zeros, infinities and NaN."""
+    scalar = {"float": np.float32, "double": np.float64}[elem]
+    least = float(np.finfo(scalar).smallest_subnormal)
+    special = np.array([0.0, least, 5 * least, float(np.finfo(scalar).tiny), np.inf, np.nan], scalar)
+    x = np.concatenate([np.linspace(0, 20, 4096, dtype=scalar), np.resize(special, 2048)])
+    return np.concatenate([x, -x])
+
+
+@pytest.mark.parametrize("name, elem, width", CASES)
+def test_the_bits_are_the_same(name, elem, width, monkeypatch):
+    general = harness.Compiled(name, elem, width)(numbers(elem))
+    text = harness.module_text(name, elem, width)
+    own = with_instructions(text, this_machine().features)
+    assert own != text or this_machine().chooses < 64 or width == 4
+    monkeypatch.setattr(harness, "module_text", lambda *_: own)
+    np.testing.assert_array_equal(harness.Compiled(name, elem, width)(numbers(elem)), general)
+
+
+def test_processors_have_what_is_called():
+    text = harness.module_text("erf", "float", 16)
+    assert "insertelement" in text and "permvar" not in text
+    for machine in (AARCH64, X86_64_V3):
+        assert with_instructions(text, machine.features) == text
+    own = with_instructions(text, ICE_LAKE.features)
+    assert "insertelement" not in own and "fpclass" in own and own.count("define") == text.count("define")
