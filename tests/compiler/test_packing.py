@@ -2,6 +2,8 @@
 change, into memory that is given back after the product.
 """
 
+import math
+
 import numpy as np
 import pytest
 
@@ -268,3 +270,17 @@ def test_transpositions_whose_rows_share_lines_are_left_to_one_thread(columns, s
     assert (step.chunk is not None) == shared
     x = whole(19, columns, 400)
     np.testing.assert_array_equal(jax.jit(jnp.transpose)(x), np.asarray(x).T)
+
+
+@pytest.mark.parametrize("rows, packed", [(7, False), (200, True)])
+def test_few_rows_read_each_group_of_columns_where_it_lies(rows, packed):
+    """Weights of experts, whose columns are the last dimension of each, are not packed to be one matrix."""
+    f = lambda x, w: jnp.einsum("nd,edh->neh", x, w)
+    x, w = whole(0, rows, 500), whole(1, 4, 500, 40)
+    (product,) = (step for _, step in planned(f, x, w).steps() if step.name == "contract")
+    assert (
+        product.plan.packed == packed and math.prod(a.extent for a in product.plan.contraction.batch) == 4 - 3 * packed
+    )
+    agrees(f, lambda x, w: np.einsum("nd,edh->neh", x, w), x, w)
+    agrees(lambda x, w: f(x, w)[:, 1:], lambda x, w: np.einsum("nd,edh->neh", x, w)[:, 1:], x, w)
+    agrees(lambda w, x: f(x[0], w), lambda w, x: np.einsum("nd,edh->neh", x[0], w), w, x[None])

@@ -229,8 +229,22 @@ def _tiled(p: Planner, frame: Frame, step: Step) -> None:
     batch = [Axis(lhs.shape[p], sa[p], sb[q], sc[i]) for i, (p, q) in enumerate(zip(lb, rb))]
     lines = [Axis(lhs.shape[d], sa[d], 0, sc[len(lb) + i]) for i, d in enumerate(lfree)]
     terms = [Axis(lhs.shape[p], sa[p], sb[q], 0) for p, q in zip(lc, rc)]
-    columns = [Axis(rhs.shape[d], 0, sb[d], 0) for d in rfree]
-    _contract(p, frame, step, (a, b), (batch, lines, terms, columns), (rhs, rb, rc, rfree), (lhs, lb, lc, lfree))
+    columns = [Axis(rhs.shape[d], 0, sb[d], step) for d, step in zip(rfree, sc[len(lb) + len(lfree) :])]
+    left = (lhs, lb, lc, lfree)
+    groups, columns = _column_groups(columns, math.prod(x.extent for x in lines) * _times(frame, rhs), v, p.machine)
+    if groups:
+        batch, left = [*batch, *groups], None  # the left operand is the same for all of them
+    _contract(p, frame, step, (a, b), (batch, lines, terms, columns), (rhs, rb, rc, rfree), left)
+
+
+def _column_groups(columns: list[Axis], rows: int, v: Value, machine: Machine) -> tuple[list[Axis], list[Axis]]:
+    """The axes of columns that lie apart, and those of columns side by side beneath them, where `rows` are so few that
+    each group of columns is a product of its own sooner than all are packed (`nd,edh->neh`: weights of experts, heads).
+    """
+    *outer, last = contraction.merged(columns) or (Axis(1, 0, 1, 1),)
+    vectors, limits = last.extent * v.dtype.itemsize // machine.vector_bytes, machine.products
+    few = rows * limits.most_vectors < limits.packing.rows * min(vectors, limits.most_vectors)
+    return (outer, [last]) if outer and last.b == 1 and few else ([], columns)
 
 
 def _is_quicker_turned(frame: Frame, v: Value) -> bool:
