@@ -5,9 +5,11 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.compiler.native.host import this_machine
 from catena.core.config import override
 
 SHAPES = [(900, 300, 3), (60, 50, 2), (17, 400, 3), (70, 16, 4), (33, 129, 7), (300, 9, 3), (5, 4000, 3), (130, 70, 8)]
+SHAPES += [(17, 64, 8), (33, 1000, 8), (41, 129, 4), (15, 300, 8)]  # half a vector of columns
 DTYPES = ["float32", "float64", "bfloat16", "int32"]
 
 
@@ -48,7 +50,7 @@ def test_each_column_has_the_bits_of_a_product_with_it_alone(terms, dtype):
         np.testing.assert_array_equal(f(x, w[:, :2]), np.stack(columns[:2], 1))
 
 
-@pytest.mark.parametrize("columns", [2, 3, 5, 7])
+@pytest.mark.parametrize("columns", [2, 3, 5, 7, 8])
 def test_a_batch_has_the_bits_of_its_members(columns):
     x, w = arrays((3, 40, 90), (3, 90, columns))
     f = jax.jit(jnp.matmul)
@@ -59,12 +61,12 @@ def test_a_batch_has_the_bits_of_its_members(columns):
     np.testing.assert_array_equal(jax.jit(jax.vmap(lambda a, b: a @ b, (0, None)))(x, w[0]), same)
 
 
-@pytest.mark.parametrize("columns", [2, 3, 5])
+@pytest.mark.parametrize("columns", [2, 3, 5, 8])
 def test_rows_have_the_bits_of_fewer_rows(columns):
     x, w = arrays((100, 200), (200, columns))
     f = jax.jit(jnp.matmul)
     whole = np.asarray(f(x, w))
-    for rows in (17, 33, 64, 99):
+    for rows in (9, 17, 33, 64, 99):
         np.testing.assert_array_equal(f(x[:rows], w), whole[:rows])
 
 
@@ -92,6 +94,16 @@ def test_all_columns_are_added_up_in_one_loop():
     assert folds(lambda x, w: w.T @ x.T, x, w) == [3]
     assert folds(lambda x, w: x.reshape(30, 10, 100) @ w, x, w) == [3]
     assert folds(lambda x, w: x[:3, :4] @ w[:4], x, w) == [1]  # nothing
+
+
+def test_half_a_vector_of_columns_is_added_up_in_one_loop():
+    """Lanes along the columns would be half empty. Two rows are added up at once, as nothing waits for itself then."""
+    columns = this_machine().vector_bytes // 8
+    x, w = arrays((300, 100), (100, columns))
+    assert folds(lambda x, w: x @ w, x, w) == [columns]
+    nests = jax.jit(jnp.matmul).lower(x, w).compile().as_text("nests")
+    assert columns <= 3 or "2 at once" in nests
+    assert folds(lambda x, w: x[:9] @ w, x, w) == [columns]  # with the same bits
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -298,8 +298,10 @@ class NestBuilder:
 # ---- products by loops --------------------------------------------------------------------------------------
 
 
-def dot(nests: NestBuilder, v: Value, few: tuple[int, ...] = ()) -> Nest:
-    """A product; each place of the dimensions of the result that are `few` is a sum of its own in the nest."""
+def dot(nests: NestBuilder, v: Value, few: tuple[int, ...] = (), copies: int = loops.COPIES) -> Nest:
+    """A product; each place of the dimensions of the result that are `few` is a sum of its own in the nest, with so
+    many accumulators at most.
+    """
     lhs, rhs = v.args
     lc, rc, lb, rb = v.params.numbers
     lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
@@ -324,7 +326,7 @@ def dot(nests: NestBuilder, v: Value, few: tuple[int, ...] = ()) -> Nest:
         a, b = body.read(lhs, tuple(left)), body.read(rhs, tuple(right))
         folds += product_folds(body, v, lhs, rhs, a, b, body.offset(v.shape, tuple(at)))
     axes = tuple(range(len(looped), len(index)))
-    return loops.from_body(body, axes, [], folds)
+    return loops.from_body(body, axes, [], [f._replace(copies=copies) for f in folds])
 
 
 def convolution(nests: NestBuilder, v: Value, weights: Value, at_once: bool) -> Nest:

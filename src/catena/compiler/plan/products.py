@@ -18,7 +18,7 @@ import numpy as np
 
 from catena.compiler.graph.convolution import terms_side_by_side
 from catena.compiler.graph.forms import NOTHING, Convolve, Dot, Slice, Transpose
-from catena.compiler.graph.products import FLOOR, SUMS, has_terms_side_by_side
+from catena.compiler.graph.products import FLOOR, LONG, SUMS, has_terms_side_by_side
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.transposes import adds_along_lines, in_memory
@@ -68,10 +68,10 @@ def _as_nest(p: Planner, frame: Frame, v: Value) -> None:
         _with_operand(p, frame, v, 1, (), "its columns are brought side by side", terms_last=False)
     elif side is None:
         launch(p, frame, nests.dot(frame.nests, v))
-    elif _reads_across(v, side):
+    elif _reads_across(v, side, p.machine):
         _with_operand(p, frame, v, side, _free(v)[side], "its terms are brought side by side", terms_last=True)
     else:
-        launch(p, frame, nests.dot(frame.nests, v, _free(v)[side]))
+        launch(p, frame, nests.dot(frame.nests, v, _free(v)[side], _copies(v, p.machine)))
 
 
 def _with_operand(
@@ -88,7 +88,7 @@ def _with_operand(
     sides[side], start = packed, len(batch) + len(free) * terms_last
     numbers[side], numbers[2 + side] = tuple(range(start, start + len(contracted))), tuple(range(len(batch)))
     v.args, v.params = tuple(sides), Dot(tuple(numbers))
-    launch(p, frame, nests.dot(frame.nests, v, written_out))
+    launch(p, frame, nests.dot(frame.nests, v, written_out, _copies(v, p.machine)))
     v.args, v.params = operands, params
     p.free_here(frame, (frame.blocks[packed.number],))
 
@@ -117,9 +117,31 @@ def few(v: Value, machine: Machine) -> int | None:
     if m * n * terms < WRITTEN_OUT:
         return None
     for side, own, other in sorted([(1, n, m), (0, m, n)], key=lambda found: found[1]):
-        if 1 < own <= most and other > 1 and has_terms_side_by_side(v.args[1 - side], v.params.numbers[1 - side]):
+        if (
+            (1 < own <= most or _is_half(v, side, machine))
+            and other > 1
+            and has_terms_side_by_side(v.args[1 - side], v.params.numbers[1 - side])
+        ):
             return side
     return None
+
+
+def _is_half(v: Value, side: int, machine: Machine) -> bool:
+    """Whether the columns of a right operand fill half a vector, and a near cache holds their terms. As many rows of
+    a left one find a matrix in panels in loops, where it is packed once.
+    """
+    _, _, n, terms = sizes(v)
+    size = v.dtype.itemsize
+    near = n * terms * size <= machine.memory.second_cache
+    return side == 1 and n > FEW and 2 * n * size == machine.vector_bytes and terms >= LONG and near
+
+
+def _copies(v: Value, machine: Machine) -> int:
+    """The accumulators of a sum of a product as a loop nest: one where the sums of half a vector of columns, and of two
+    rows, are so many that none waits for itself.
+    """
+    side = few(v, machine)
+    return COPIES if side is None or not _is_half(v, side, machine) else 1
 
 
 def _free(v: Value) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -129,10 +151,10 @@ def _free(v: Value) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(range(len(lb), rows)), tuple(range(rows, v.ndim))
 
 
-def _reads_across(v: Value, side: int) -> bool:
+def _reads_across(v: Value, side: int, machine: Machine) -> bool:
     """Whether many rows, whose terms lie side by side, meet a few of this operand, whose terms do not."""
     _, m, n, terms = sizes(v)
-    if (n, m)[side] < FEWEST_ROWS or terms < FEWEST_TERMS:
+    if (n, m)[side] < FEWEST_ROWS and not _is_half(v, side, machine) or terms < FEWEST_TERMS:
         return False
     return not has_terms_side_by_side(v.args[side], v.params.numbers[side])
 
