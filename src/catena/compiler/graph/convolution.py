@@ -11,11 +11,10 @@ import numpy as np
 
 from catena.compiler.graph import few_channels
 from catena.compiler.graph.forms import Convolve
-from catena.compiler.graph.types import TYPES
+from catena.compiler.graph.types import LANES, TYPES
 from catena.compiler.graph.windows import Sizes, positions
 from catena.core.dtypes import KIND
 
-LANES = 16  # of a vector of numbers of 32 bits
 FEWEST, FEWEST_TAPS, MORE = 2, 4, 1.5  # output channels and taps where lanes are places, and how many more are filled
 
 

@@ -8,12 +8,12 @@ import math
 import numpy as np
 
 from catena.compiler.graph import windows
+from catena.compiler.graph.types import LANES
 from catena.compiler.graph.windows import Sizes
 
 FEW = 4  # output channels
 MORE = 8  # where they are of one or two channels
 SPLIT = 2  # output channels that lie side by side: as many passes write every other element
-LANES = 16  # input channels side by side that fill lanes themselves
 
 
 def suits(lhs_shape, rhs_shape, lhs_spec, rhs_spec, out_spec, feature_groups: int, batch_groups: int) -> bool:

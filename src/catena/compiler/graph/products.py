@@ -10,13 +10,12 @@ import numpy as np
 
 from catena.compiler.graph.forms import Dot
 from catena.compiler.graph.transposes import in_memory
-from catena.compiler.graph.types import NAMES
+from catena.compiler.graph.types import LANES, NAMES
 from catena.core.dtypes import KIND
 
 FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose operands stay narrow
 SUMS = {"bfloat16": ("bfloat16", "float32"), "int8": ("int32",)}  # what products of narrow operands may be
 FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
-LANES = 16  # of a vector
 LONG = 64  # terms of a sum beside which what is transposed is small
 LONGER = 1024  # beside which it is nothing
 

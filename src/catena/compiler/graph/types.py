@@ -15,6 +15,8 @@ import numpy as np
 
 from catena.core.dtypes import ALL, KIND, itemsize_bits
 
+LANES = 16  # of a vector of numbers of 32 bits: what the graph's choices go by on any machine, as bits hang on them
+
 
 class Type(NamedTuple):
     name: str
