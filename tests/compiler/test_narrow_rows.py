@@ -1,4 +1,6 @@
-"""Rows of booleans and small integers, of fewer elements than a vector has lanes: what lies along them is folded by lanes."""
+"""Rows of fewer elements than a vector has lanes: of booleans and small integers, what lies along them is folded by
+lanes; of two or three numbers, lanes lie along what is kept.
+"""
 
 import numpy as np
 import pytest
@@ -52,3 +54,27 @@ def test_no_byte_is_gathered():
         text = text_of(traced, machine=X86_64_V4)
         assert "gather" not in text
         assert "vector.reduce.or.v24i1" in text
+
+
+def overlaps(np, fold, boxes):
+    """Of each pair of boxes, which are two corners in a row, those of its common part, folded."""
+    first, second = boxes[:, None], boxes[None]
+    return getattr(np, fold)(
+        np.minimum(first[..., 2:], second[..., 2:]) - np.maximum(first[..., :2], second[..., :2]), -1
+    )
+
+
+@pytest.mark.parametrize("fold", ["sum", "prod", "max", "any", "argmin"])
+def test_pairs_of_boxes(fold):
+    boxes = RNG.standard_normal((53, 4)).astype(np.float32)
+    got = jax.jit(lambda b: overlaps(jnp, fold, b))(boxes)
+    np.testing.assert_allclose(got, overlaps(np, fold, boxes), rtol=1e-6)
+
+
+def test_lanes_of_pairs_are_filled():
+    """Many reads along the two numbers that are folded do not make up for lanes that are not used."""
+    for fold in ("sum", "prod", "max"):
+        text = text_of(
+            jax.make_jaxpr(lambda b: overlaps(jnp, fold, b))(np.zeros((53, 4), np.float32)), machine=X86_64_V4
+        )
+        assert "@llvm.minimum.v16f32" in text and "<2 x float>" not in text

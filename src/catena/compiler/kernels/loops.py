@@ -517,8 +517,8 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
             score += -1.0 if places and nest.extents[d] <= 2 * width else 0.5
         if score > best_score:
             best, best_score = d, score
-    fills = best in kept and any(d in candidates and _fills(nest, best, d, width) for d in inner[-1:])
-    return inner[-1] if fills else best
+    others = inner[-1:] if best in kept else kept[-1:] if best in inner else []
+    return next((d for d in others if d in candidates and _fills(nest, best, d, width)), best)
 
 
 def _summed(nest: Nest, kept: list[int], inner: list[int], width: int) -> list[int]:
@@ -544,10 +544,12 @@ READ_AGAIN = 1 << 12  # iterations at most, since what they read is read for eac
 
 
 def _fills(nest: Nest, narrow: int, d: int, width: int) -> bool:
-    """Whether lanes along dimension `d`, which is folded away, fill vectors that those along a `narrow` one do not, and
-    find what they read without a gather.
+    """Whether lanes along dimension `d` fill vectors that those along a `narrow` one do not, and find what they read
+    without a gather. One of the two is folded away.
     """
-    if NARROW * nest.extents[narrow] > width or not width < nest.extents[d] <= READ_AGAIN or nest.rows:
+    if NARROW * nest.extents[narrow] > width or width >= nest.extents[d] or nest.rows:
+        return False
+    if d in nest.reduced and nest.extents[d] > READ_AGAIN:
         return False
     if any(f.kind.startswith("arg") for f in nest.folds):
         return False
