@@ -137,3 +137,35 @@ def test_rows_that_are_read_often_are_joined_before():
     few, many = (f.lower(jnp.ones((20, 64)), jnp.arange(n) % 40).compile().as_text("program") for n in (40, 200))
     assert ", 0 bytes of temporaries" in few
     assert ", 0 bytes of temporaries" not in many
+
+
+def test_short_rows_that_all_pairs_read_are_gathered_once():
+    """Of places that are known to lie within, too, of which reading one costs little."""
+
+    def pairs(x, i):
+        y = x[jnp.argsort(i)]
+        return jnp.abs(y[:, None] - y[None]).sum(-1)
+
+    x, i = RNG.standard_normal((60, 3)).astype(np.float32), RNG.permutation(60)
+    y = x[np.argsort(i)]
+    expected = np.abs(y[:, None] - y).sum(-1)
+    np.testing.assert_allclose(jax.jit(pairs)(x, i), expected, rtol=1e-5)
+    kernels = jax.jit(pairs).lower(x, i).compile().as_text("nests").split("nest for")
+    (of_pairs,) = [k for k in kernels if "fold sum" in k]
+    assert "convert" not in of_pairs  # of no place
+
+
+def test_places_of_a_histogram_are_computed_in_lanes():
+    """Others read what they are made of, too; the loop that counts has no lanes."""
+
+    def equalised(x):
+        levels = (x * 255).astype(jnp.int32)
+        return (jnp.cumsum(jnp.bincount(levels.ravel(), length=256)) / levels.size)[levels]
+
+    x = RNG.random((256, 256)).astype(np.float32)
+    levels = (x * np.float32(255)).astype(np.int32)
+    expected = (np.cumsum(np.bincount(levels.ravel(), minlength=256)) / levels.size)[levels]
+    np.testing.assert_allclose(jax.jit(equalised)(x), expected, rtol=1e-6)
+    kernels = jax.jit(equalised).lower(x).compile().as_text("nests").split("nest for")
+    (counts,) = [k for k in kernels if "load_now" in k]
+    assert "mul" not in counts

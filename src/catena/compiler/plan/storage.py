@@ -23,7 +23,7 @@ CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: 
 RESULT = "it is a result"
 WIDE = 8  # elements in a row
 LONG_ROW = 128  # elements: what is computed once for each row of so many is nothing beside these
-MOSTLY_PADDING = 4  # times as many elements as are in it: of those that lanes gather for a pad, most are thrown away
+OFTEN = 4  # times that what lanes gather is read, from which on it is stored: by a pad, most is thrown away
 FEWER = 4  # times as many elements as a gather reads: they are not computed for it
 BORDER = 4  # a border is at most one part of so many of what a pad makes
 MOST_BETWEEN = 8  # operations between the readers of a concatenation and the one that they are for
@@ -157,13 +157,16 @@ class Storage:
             return None
         for u in users:
             cheap = CHEAP_BESIDE if _is_beside(u, v) else CHEAP
-            wasted = u.form == "pad" and u.size >= MOSTLY_PADDING * v.size and reads(v, self.stored, is_gather)
+            wasted = _reads_again(u, v) >= OFTEN and reads(v, self.stored, _lanes_gather)
             if FORMS[u.form].fold and self._is_long(v, u.params.axes):
                 return f"{u.form} v{u.number} folds short rows, of which lanes hold many where little is done"
             is_place = u.form == "gather" and v is not u.args[0] and u.size >= LONG_ROW * v.size
             if is_place and reads(v, self.stored, is_gather):
                 return f"{u.form} v{u.number} would read each place at a place"
-            if self._repeats(u, v) and (costly or weight > cheap or wasted):
+            heavy = (
+                self.leaves(v)[1] if u.form == "scatter" else weight
+            )  # most have no lanes: who else reads it spares nothing
+            if self._repeats(u, v) and (costly or heavy > cheap or wasted):
                 return f"{u.form} v{u.number} would compute each element several times"
         if len(users) > 1 and (costly or weight > 1):
             if not costly and v.size * v.dtype.itemsize >= LARGE and _is_of_one_array(v, self.stored, self.roots):
@@ -252,6 +255,21 @@ def _folds_within(user: Value, v: Value) -> bool:
     if not FORMS[user.form].fold or v.params.dimension in user.params.axes:
         return False
     return v.ndim - 1 not in user.params.axes or v.shape[-1] >= PART_ROW
+
+
+def _reads_again(user: Value, v: Value) -> float:
+    """How often a pad, or a broadcast but for that of numbers along rows, reads each element on average."""
+    if user.form == "pad":
+        return user.size / max(v.size, 1)
+    if user.form != "broadcast":
+        return 1.0
+    last = max((d for d, n in zip(user.params.dims, v.shape) if n != 1), default=-1)
+    return math.prod(user.shape[: last + 1]) / max(v.size, 1)
+
+
+def _lanes_gather(v: Value) -> bool:
+    """Whether it is a gather of elements, or of short rows."""
+    return v.form == "gather" and (v.ndim - 1 not in v.params.offset_dims or v.shape[-1] < WIDE)
 
 
 def _is_beside(user: Value, v: Value) -> bool:
