@@ -195,3 +195,18 @@ def test_what_numpy_would_work_on_for_long_is_a_program_at_once(monkeypatch, nam
     monkeypatch.setattr(native, "kernel", lambda *key: (seen.append(key[0].name), kernel(*key))[1])
     LONG[name]()
     assert seen
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
+def test_derivatives_where_there_is_nothing_to_sort(shape):
+    x = np.zeros(shape, np.float32)
+    for fun in (
+        lambda x: jnp.sort(x, axis=-1),
+        lambda x: lax.sort((x, 2 * x), num_keys=1)[1],
+        lambda x: lax.top_k(x, 0)[0],
+        lambda x: jnp.take_along_axis(x, jnp.argsort(x, axis=0), 0),
+    ):
+        for run in (fun, catena.jit(fun), lambda x, f=fun: catena.vmap(f)(x[None])[0]):
+            primal, tangent = catena.jvp(run, (x,), (x,))
+            assert primal.shape == tangent.shape == fun(x).shape
+            assert catena.grad(lambda x, f=run: jnp.sum(f(x)))(x).shape == shape

@@ -483,3 +483,26 @@ def test_booleans_and_integers_take_the_default_dtypes_where_jax_s_do(bits):
         leaves = [jnp.zeros(2, jnp.float32), 2.0]
         assert catena.flatten_util.ravel_pytree(leaves)[0].dtype == wide
         assert catena.flatten_util.ravel_pytree(())[0].dtype == "float32"
+
+
+@pytest.mark.parametrize("count", [16, 17, 40])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_polynomial_has_the_same_bits_in_every_call(count, dtype):
+    """With many coefficients it is a loop, in whose steps products are rounded with their sums; NumPy's is not."""
+    with catena.enable_x64(dtype == "float64"):
+        p, x = RNG.normal(size=count).astype(dtype), RNG.uniform(-1.2, 1.2, 50).astype(dtype)
+        found = [jnp.polyval(jnp.asarray(p), jnp.asarray(x)) for _ in range(4)]
+        found += [catena.jit(jnp.polyval)(p, x), jnp.polyval(p, x), jnp.polyval(p[:, None], x)]
+        assert {numpy.asarray(v).tobytes() for v in found} == {numpy.asarray(found[0]).tobytes()}
+        numpy.testing.assert_allclose(found[0], numpy.polyval(p, x), rtol=2e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_interpolation_has_the_same_bits_in_every_call(dtype):
+    """Eager calls were once NumPy's, which works in double precision, and finds slopes first."""
+    with catena.enable_x64(dtype == "float64"):
+        x, f = numpy.sort(RNG.normal(size=30)).astype(dtype), RNG.normal(size=30).astype(dtype)
+        at = RNG.normal(size=200).astype(dtype)
+        found = [jnp.interp(jnp.asarray(at), jnp.asarray(x), jnp.asarray(f)) for _ in range(4)]
+        found += [catena.jit(jnp.interp)(at, x, f), jnp.interp(at, x, f)]
+        assert {numpy.asarray(v).tobytes() for v in found} == {numpy.asarray(found[0]).tobytes()}

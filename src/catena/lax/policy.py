@@ -139,7 +139,7 @@ eigh tridiagonal solve cho_solve lu_solve solve_triangular triangular_solve pdf 
 einsum any_norm vector_norm matrix_norm cond histogram segment_sum segment_prod reduce_window conv_general_dilated
 conv_transpose conv_general_dilated_patches ragged_dot scaled_matmul vecdot tensordot sph_harm_y dctn idctn stft csd
 welch istft eig qdwh cholesky_update pinv lstsq tensorsolve qr_multiply eigh_tridiagonal rsf2csf expm expm_frechet
-funm sqrtm solve_sylvester logpmf
+funm sqrtm solve_sylvester logpmf polyval_of_many
 """
 _WHEN_REPEATED = """
 round_to any_clip isclose allclose heaviside polyval cross elementwise distribution xlogy xlog1py rel_entr kl_div boxcox
@@ -147,6 +147,6 @@ boxcox1p gammasgn factorial comb poch multigammaln polygamma fresnel wofz sici a
 any_nan_extremum ptp any_quantile lexsort any_order by_sorting rankdata any_where packbits unpackbits one_hot unwrap
 block_diag toeplitz lu_pivots_to_permutation top_k approx_max_k approx_min_k index_take circulant hankel
 convolution_matrix companion fiedler fiedler_companion leslie segment_max segment_min glu ediff1d any_diff
-any_gradient descending searchsorted digitize isin repeat kron tril triu update get any_take mode vander
+any_gradient descending searchsorted digitize isin repeat kron tril triu update get any_take mode vander interp
 """
 WHOLE = dict.fromkeys(_AT_ONCE.split(), Whole()) | dict.fromkeys(_WHEN_REPEATED.split(), Whole(exact=True))

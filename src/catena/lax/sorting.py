@@ -14,7 +14,7 @@ from catena.core.zeros import Zero, get_aval
 from catena.lax import native
 from catena.lax.indexing import gather
 from catena.lax.policy import SHAPED
-from catena.lax.shape import broadcasted_iota, expand_dims
+from catena.lax.shape import broadcasted_iota, expand_dims, slice_in_dim
 from catena.lax.structure import canonical_axis
 from catena.lax.whole import whole
 from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers
@@ -178,7 +178,10 @@ def _has_both_zeros(x: np.ndarray) -> bool:
 
 def take_along(x, indices, axis: int):
     """The elements of ``x`` at positions along ``axis``; all other axes run together."""
-    ndim = get_aval(x).ndim
+    shape = get_aval(x).shape
+    if 0 in shape:
+        return slice_in_dim(x, 0, get_aval(indices).shape[axis], 1, axis)  # no window fits into an array of nothing
+    ndim = len(shape)
     others = tuple(d for d in range(ndim) if d != axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     return gather(x, expand_dims(indices, (ndim,)), numbers, (1,) * ndim, mode=PROMISE_IN_BOUNDS)

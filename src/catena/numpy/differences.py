@@ -352,6 +352,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     return lax.concatenate([read(p, along(axis, slice(0, 1))), unwrapped], axis)
 
 
+@whole
 def interp(
     x: ArrayLike,
     xp: ArrayLike,
@@ -378,10 +379,6 @@ def interp(
     >>> jnp.interp(2.5, jnp.array([1.0, 2.0, 3.0]), jnp.array([10.0, 20.0, 40.0]))
     Array(30., dtype=float32)
     """
-    if period is None and left is None and right is None:
-        values = _interp_by_numpy(x, xp, fp)
-        if values is not None:
-            return values
     x, xp, fp = array_arguments("interp", x, xp, fp)
     if dtypes.is_complex(x.dtype) or dtypes.is_complex(xp.dtype):
         raise ValueError("jnp.interp: complex x values not supported.")
@@ -401,18 +398,6 @@ def interp(
         values = _outside(values, left, lax.lt(x, read(xp, 0)), read(fp, 0))
         values = _outside(values, right, lax.gt(x, read(xp, -1)), read(fp, -1))
     return values
-
-
-def _interp_by_numpy(x, xp, fp):
-    """The interpolation of concrete real numbers of one dtype; None for anything else."""
-    found = concrete_values(REAL, x, xp, fp)
-    if not found:
-        return None
-    x, xp, fp = found
-    if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
-        return None
-    values = run(np.interp, x, xp, fp)
-    return make_array(np.asarray(values, x.dtype))
 
 
 def _one_period(x, xp, fp, period):

@@ -70,24 +70,35 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([1, 2, 3]))
     Array([ 3,  6, 11], dtype=int32)
     """
-    if type(p) is Array and type(x) is Array and direct(p) and p.dtype is x.dtype and p.ndim == 1:
+    if type(p) is Array and type(x) is Array and direct(p) and p.dtype is x.dtype and p.ndim == 1 and len(p) <= unroll:
         return make_array(np.asarray(run(_horner, p._value, x._value)))
     p, x = map(strong, promote_dtypes("polyval", p, x))
     p = p if p.ndim else ravel(p)
     x = broadcast_to(x, lax.broadcast_shapes(p.shape[1:], x.shape))
+    if len(p) > unroll:
+        return _polyval_of_many(p, x, unroll)
     if direct(p) and direct(x):
         return make_array(np.asarray(run(_horner, p._value, x._value)))
-    zeros = lax.full_like(x, 0)
+    step = _step_of_horner(x)
+    total = lax.full_like(x, 0)
+    for i in range(len(p)):
+        total, _ = step(total, read(p, i))
+    return total
+
+
+@whole
+def _polyval_of_many(p, x, unroll):
+    """By a loop, whose steps are rounded once each: evaluated step by step it would have other bits."""
+    return lax.scan(_step_of_horner(x), lax.full_like(x, 0), p, unroll=unroll)[0]
+
+
+def _step_of_horner(x):
     plus, times = (lax.bitwise_or, lax.bitwise_and) if x.dtype == dtypes.BOOL else (lax.add, lax.mul)
 
     def step(total, coefficient):
         return plus(times(total, x), broadcast_to(coefficient, x.shape)), None
 
-    if len(p) > unroll:
-        return lax.scan(step, zeros, p, unroll=unroll)[0]
-    for i in range(len(p)):
-        zeros, _ = step(zeros, read(p, i))
-    return zeros
+    return step
 
 
 def _horner(p, x):
