@@ -284,3 +284,14 @@ def test_few_rows_read_each_group_of_columns_where_it_lies(rows, packed):
     agrees(f, lambda x, w: np.einsum("nd,edh->neh", x, w), x, w)
     agrees(lambda x, w: f(x, w)[:, 1:], lambda x, w: np.einsum("nd,edh->neh", x, w)[:, 1:], x, w)
     agrees(lambda w, x: f(x[0], w), lambda w, x: np.einsum("nd,edh->neh", x[0], w), w, x[None])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7])
+@pytest.mark.parametrize("members", [1, 3])
+def test_what_follows_groups_of_columns_is_done_on_whole_rows(rows, members):
+    """A row of the result is more than a group: with one row, the groups' rows follow each other as rows do."""
+    f = lambda x, w: jnp.abs(jnp.einsum("bnd,bedh->bneh", x, w)) - 1
+    x, w = whole(0, members, rows, 300), whole(1, members, 4, 300, 64)
+    agrees(f, lambda x, w: np.abs(np.einsum("bnd,bedh->bneh", x, w)) - 1, x, w)
+    (product,) = (step for _, step in planned(f, x, w).steps() if step.name == "contract")
+    assert len(product.plan.contraction.batch) == 1 + (members > 1) and product.after is None
