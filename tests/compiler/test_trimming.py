@@ -86,3 +86,40 @@ def test_what_is_spread_is_computed_for_what_is_read():
     x = np.ones((6, 5000), np.float32)
     made = nests(jax.make_jaxpr(lambda x: jnp.triu(x[..., None] + x[:, None, :16])[..., 0])(x))
     assert "i1<16" not in "".join(made), "the mask has one column"
+
+
+TAKEN_APART = {
+    "stack": lambda x, y: jnp.stack([x, y[:, ::-1], x * 3], 1),
+    "rows": lambda x, y: jnp.concatenate([x, y[:3], y]),
+    "columns": lambda x, y: jnp.concatenate([x, y[:, :3], y], 1),
+    "two": lambda x, y: jnp.concatenate([x, y], 1) - jnp.concatenate([y, x], 1),
+    "of other lengths": lambda x, y: jnp.concatenate([x, y[:2]]) * jnp.concatenate([y[:2], x]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(TAKEN_APART))
+def test_what_is_joined_computed_and_taken_apart_has_the_same_elements(name):
+    x, y = (rng.standard_normal((6, 8), np.float32) for _ in range(2))
+
+    def loss(x, y):
+        return jnp.sum(jnp.sin(TAKEN_APART[name](x, y)) ** 2)
+
+    for one, other in zip(jax.jit(jax.grad(loss, (0, 1)))(x, y), jax.grad(loss, (0, 1))(x, y), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+    def parts(x, y, cuts):
+        z = jnp.exp(TAKEN_APART[name](x, y) * 2)
+        return [z[tuple(slice(*c) for c in cut)] for cut in cuts]
+
+    shape = TAKEN_APART[name](x, y).shape
+    for _ in range(8):
+        cuts = tuple(tuple(tuple(sorted(rng.integers(0, n + 1, 2).tolist())) for n in shape) for _ in range(3))
+        for one, other in zip(jax.jit(parts, static_argnums=2)(x, y, cuts), parts(x, y, cuts), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["stack", "rows", "columns"])
+def test_what_is_joined_and_taken_apart_is_not_written(name):
+    x, y = (jnp.asarray(rng.standard_normal((60, 80), np.float32)) for _ in range(2))
+    slope = jax.jit(jax.grad(lambda x, y: jnp.sum(TAKEN_APART[name](x, y) ** 2), (0, 1)))
+    assert ", 0 bytes of temporaries" in slope.lower(x, y).compile().as_text("program")

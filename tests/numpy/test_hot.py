@@ -13,6 +13,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena.numpy import boundary
 from catena.numpy.hot import LARGE, LARGE_OF_TWO, MANY_HALVES
+from catena.runtime import buffers
 
 RNG = np.random.default_rng(0)
 NAN, INF = np.nan, np.inf
@@ -383,3 +384,50 @@ def test_large_arrays_have_the_bits_of_programs_each_time(name, dtype):
         for given in (arrays, arrays, arrays, (x, y), (x, y)):
             for one, other in zip(jax.tree.leaves(f(*given)), want, strict=True):
                 assert_bits(np.asarray(one), np.asarray(other))
+
+
+MIXTURES = {
+    "dtypes": lambda x, i, row: x * i,
+    "booleans": lambda x, i, row: x + (i > 0),
+    "complex": lambda x, i, row: x + (1j * row),
+    "rows": lambda x, i, row: x - row,
+    "columns": lambda x, i, row: x[:, :1] * i,
+    "compared": lambda x, i, row: x < i,
+    "outer": lambda x, i, row: jnp.outer(row, x[0]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MIXTURES))
+def test_large_arrays_of_two_kinds_are_what_numpy_makes_of_them_each_time(name):
+    x, row = RNG.standard_normal((500, 700), np.float32), RNG.standard_normal(700, np.float32)
+    i = RNG.integers(-100, 100, (500, 700), np.int32)
+    arrays = tuple(map(jnp.asarray, (x, i, row)))
+    want = MIXTURES[name](x, i.astype(np.float32), row)
+    for _ in range(4):
+        found = MIXTURES[name](*arrays)
+        assert found.dtype == jax.eval_shape(MIXTURES[name], *arrays).dtype
+        np.testing.assert_array_equal(found, want)
+
+
+def test_a_diagonal_of_numpys_matrix_is_a_copy_of_the_diagonal_alone():
+    x = RNG.standard_normal((800, 900))
+    taken = buffers.pool.made + buffers.pool.reused
+    found = jnp.diagonal(x), jnp.diag(x, 3), jnp.diagonal(x.reshape(2, 400, 900), 1, 1, 2)
+    assert buffers.pool.made + buffers.pool.reused == taken, "the matrix is not copied"
+    want = x.diagonal().astype("float32"), np.diag(x, 3).astype("float32")
+    x[:] = 0
+    for one, other in zip(found, want, strict=False):
+        assert one.dtype == other.dtype and not one.weak_type
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(TypeError, match="not a valid JAX array type"):
+        jnp.diagonal(np.full((2, 2), "a"))
+
+
+def test_large_arrays_of_two_dtypes_are_not_converted_first():
+    x, i = jnp.ones((500, 700)), jnp.ones((500, 700), np.int32)
+    for _ in range(3):
+        found = x * i
+    taken = buffers.pool.made + buffers.pool.reused
+    found = x * i
+    assert buffers.pool.made + buffers.pool.reused == taken + 1, "there is memory for the result alone"
+    assert found.dtype == np.float32

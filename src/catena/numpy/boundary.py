@@ -233,7 +233,7 @@ def convert(x, dtype, weak: bool = False):
         return make_array(casts.convert(scalar_value(x), dtype), weak)
     if x.dtype == dtype and x.weak_type == weak:
         return x
-    if type(x) is Array and context.trace is None and not context.checks:
+    if type(x) is Array and context.trace is None and not context.checks and x._value.size < CONVERTED:
         return make_array(casts.convert(x._value, dtype), weak)
     return lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak)
 

@@ -12,6 +12,7 @@ from catena.numpy.boundary import (
     canonical_axis,
     convert,
     direct,
+    numpy_array,
     refuse_out,
     run,
     static_int,
@@ -41,16 +42,24 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     >>> jnp.diagonal(jnp.arange(9).reshape(3, 3), offset=1)
     Array([1, 5], dtype=int32)
     """
-    a = as_array_argument("diagonal", a)
+    is_numpys = _is_numpys(a)
+    a = a if is_numpys else as_array_argument("diagonal", a)
     if a.ndim < 2:
         raise ValueError("diagonal requires an array of at least two dimensions.")
     offset = static_int(offset, "'offset' argument of jnp.diagonal()")
     axis1, axis2 = (canonical_axis(static_int(i, "axis argument of jnp.diagonal()"), a.ndim) for i in (axis1, axis2))
     if axis1 == axis2:
         raise ValueError(f"diagonal: axis1 and axis2 must be different axes, got {axis1} for both")
+    if is_numpys:
+        return numpy_array(np.diagonal(a, offset, axis1, axis2))
     if direct(a):
         return make_array(np.diagonal(a._value, offset, axis1, axis2), a.weak_type)
     return _diagonal(a, offset, axis1, axis2)
+
+
+def _is_numpys(a) -> bool:
+    """Whether an argument is an array of NumPy's, of whose memory the diagonal alone is to be copied."""
+    return type(a) is np.ndarray and a.dtype in dtypes.KIND
 
 
 def _diagonal(a, offset, axis1, axis2):
@@ -85,7 +94,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
            [0, 0, 2],
            [0, 0, 0]], dtype=int32)
     """
-    v = as_array_argument("diag", v)
+    v = v if _is_numpys(v) and v.ndim == 2 else as_array_argument("diag", v)
     k = static_int(k, "'k' argument of jnp.diag()")
     if v.ndim == 2:
         return diagonal(v, offset=k)

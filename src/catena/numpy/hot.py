@@ -28,7 +28,7 @@ from catena.core.traceback import shorten
 from catena.lax import native
 from catena.lax.policy import ELEMENTWISE, HALVES, INTEGERS, SHARED
 from catena.lax.whole import whole
-from catena.numpy.boundary import SCALARS
+from catena.numpy.boundary import SCALARS, scalar_array
 from catena.numpy.protocol import Overridden, answer, has_operator, present_as, takes_part
 from catena.typing import ArrayLike
 
@@ -230,6 +230,8 @@ def binary(
                 except (ValueError, TypeError):
                     pass
         try:
+            if are_mixed(x, y):
+                return mixed(*(scalar_array(z) if type(z) is complex else z for z in (x, y)))
             return general(x, y)
         except Overridden as error:
             reason = error
@@ -240,9 +242,25 @@ def binary(
 
     ufuncs = by_dtype(name, how, general, fast, 2)
     general = whole(general, "elementwise") if is_own(how) else general
+    mixed = whole(general, "elementwise")
     fast = ufuncs.keys()
     fun.__name__ = fun.__qualname__ = name
     return present_as(fun, fun)
+
+
+def are_mixed(x, y) -> bool:
+    """Whether a large array meets one of another dtype or shape, or a complex number: a program converts and spreads
+    while it computes, where an operation after the other would write what it made of them first.
+    """
+    if context.trace is not None:
+        return False
+    if type(x) is complex or type(y) is complex:
+        x, y = (y, x) if type(x) is complex else (x, y)
+        return type(x) is Array and x._value.nbytes >= LARGE and x._value.dtype in REAL
+    if type(x) is not Array or type(y) is not Array:
+        return False
+    a, b = x._value, y._value
+    return a.nbytes + b.nbytes >= LARGE and (a.dtype is not b.dtype or a.shape != b.shape and bool(a.ndim and b.ndim))
 
 
 def nonzero_divisors(numpy_fun):
@@ -325,7 +343,7 @@ def _typed(x):
     """A small operand of a common dtype as a NumPy value with its dtype and weakness, else None."""
     if type(x) is Array:
         value = x._value
-        return (value, value.dtype, x._weak) if value.dtype in _JOINED and value.nbytes < LARGE_OF_TWO else None
+        return (value, value.dtype, x._weak) if value.dtype in _JOINED and value.nbytes < LARGE else None
     if type(x) is float or type(x) is int and -0x80000000 <= x <= 0x7FFFFFFF:
         dtype, weak = dtypes.python_scalar_dtype(type(x))
         return quiet.run(np.array, x, dtype), dtype, weak

@@ -33,6 +33,7 @@ from catena.numpy.boundary import (
 from catena.numpy.hot import C64, C128, F32, F64, INT, NUMBER
 from catena.numpy.placement import placed
 from catena.numpy.promotion import promote_dtypes
+from catena.runtime import buffers
 from catena.typing import ArrayLike, DTypeLike
 
 _REAL = frozenset({F32, F64})
@@ -263,11 +264,18 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
            [ 2, 20]], dtype=int32)
     """
     refuse_out("outer", out)
-    if found := concrete_values(NUMBER, a, b):  # the hot path
+    if (found := concrete_values(NUMBER, a, b)) and found[0].size * found[1].nbytes < buffers.SMALLEST:  # the hot path
         return make_array(quiet.run(np.multiply, found[0].reshape(-1, 1), found[1].reshape(1, -1)))
+    return _outer(a, b)
+
+
+def _outer_product(a, b):
     a, b = promote_dtypes("outer", a, b)
     product = lax.bitwise_and if a.dtype == dtypes.BOOL else lax.mul
     return product(lax.reshape(a, (a.size, 1)), lax.reshape(b, (1, b.size)))
+
+
+_outer = whole(_outer_product, "elementwise")
 
 
 @whole

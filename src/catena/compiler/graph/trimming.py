@@ -2,7 +2,8 @@
 
 The first rows of several arrays that are stacked are slices of the stack; as a stack of slices, the other rows of these
 arrays are not computed. (A slice that lies in one part is a slice of that from the start: see `parts`.) Likewise a
-column of a sum of outer shape: as a sum of slices, what is spread is computed for that column.
+column of a sum of outer shape: as a sum of slices, what is spread is computed for that column. What is joined,
+computed, and taken apart where it was joined (the gradient of a stack) is computed of the parts, and is no array.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from catena.compiler.graph.region import Region, Value
 
 SLICES = ("slice", "dynamic_slice")
 FEW = 2  # one element of so many is read at most
+PARTS = 4  # slices at most of what is joined, computed, and taken apart again
 MOST = 16  # operations that are looked through
 
 
@@ -52,10 +54,49 @@ def _trimmed(region: Region) -> dict[int, list[Value]]:
 def _is_trimmed(v: Value, users: list[Value]) -> bool:
     """Whether little is read of what is joined, or of an elementwise operation of such, by a single reader."""
     if v.form == "concatenate":
-        return all(_leaves_out(u, v) for u in users)
-    if v.form != "map" or len(users) != 1 or users[0].form != "slice" or FEW * users[0].size > v.size:
+        return all(_leaves_out(u, v) for u in users) or 0 < len(users) <= PARTS and _takes_apart(users, v, v)
+    if v.form != "map" or not users or any(u.form != "slice" for u in users):
         return False
-    return 0 < users[0].size and _leads(v)
+    if len(users) > 1:
+        return len(users) <= PARTS and (whole := _joins(v)) is not None and _takes_apart(users, v, whole)
+    return 0 < FEW * users[0].size <= v.size and _leads(v)
+
+
+def _takes_apart(users: list[Value], v: Value, whole: Value) -> bool:
+    """Whether `users` are slices of `v` that have no element in common, of one part each of what `whole` joins: then
+    nothing is computed twice, and nothing need be joined.
+    """
+    d, found = whole.params.dimension, []
+    for u in users:
+        if u.form != "slice" or u.args[0] is not v or not u.size or u.params.strides[d] != 1:
+            return False
+        found.append((u.params.start[d], u.params.start[d] + u.shape[d]))
+    ends = [(at, at + part.shape[d]) for part, at in joined(whole)]
+    inside = all(any(first <= low and high <= last for first, last in ends) for low, high in found)
+    found.sort()
+    return inside and all(high <= low for (_, high), (low, _) in zip(found, found[1:]))
+
+
+def _joins(v: Value) -> Value | None:
+    """The concatenation that a few elementwise operations lead to, where these are of nothing else but inputs, and what
+    is spread.
+    """
+    pending, left, found = [v], MOST, None
+    while pending and left:
+        x, left = pending.pop(), left - 1
+        if x.form == "concatenate" and (found is None or _alike(x, found)):
+            found = x
+        elif x.form == "map":
+            pending += x.args
+        elif x.form not in ("input", "constant", "broadcast"):
+            return None
+    return found if left else None
+
+
+def _alike(x: Value, y: Value) -> bool:
+    """Whether two concatenations join parts of the same lengths."""
+    d = x.params.dimension
+    return d == y.params.dimension and [a.shape[d] for a in x.args] == [a.shape[d] for a in y.args]
 
 
 def _leads(v: Value) -> bool:
