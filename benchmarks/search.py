@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 import search_families  # noqa: F401  # whose operations are among the others
+import search_fields  # noqa: F401  # likewise
 import shrinking
 from search_steps import OPERATIONS, meta
 from side_by_side import OURS, THEIRS, WARMING, Pair, alternate, best, show, time_calls

@@ -256,6 +256,22 @@ def test_tridiagonal_solve():
     check_primitive(linalg.tridiagonal_solve, [dl, d, du, b], atol=1e-9)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_one_tridiagonal_matrix_of_a_batch_is_factored_once(axis):
+    """Who of the batch asks has more right-hand sides."""
+    dl, d, du = normal(3, 5) + np.array([[0], [5], [0]])
+    b = normal(4, 5, 2, seed=1)
+    matrix = np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1)
+    solve = catena.vmap(lambda b: linalg.tridiagonal_solve(dl, d, du, b), axis, axis)
+    close(solve(np.moveaxis(b, 0, axis)), np.moveaxis(np.linalg.solve(matrix, b), 0, axis))
+    solves = [e for e in catena.make_jaxpr(solve)(np.moveaxis(b, 0, axis)).jaxpr.eqns if "tridiag" in e.primitive.name]
+    assert [e.outvars[0].aval.shape for e in solves] == [(5, 8)]
+    for args, dims in (((dl, d, du, b), (None, None, None, 0)), ((dl + b[..., 0], d, du, b), (0, None, None, 0))):
+        got = catena.vmap(linalg.tridiagonal_solve, dims)(*args)
+        of_each = [linalg.tridiagonal_solve(*(x if m is None else x[k] for x, m in zip(args, dims))) for k in range(4)]
+        close(got, np.stack(of_each))
+
+
 ONE_MATRIX = {
     "cholesky": (linalg.cholesky, definite()),
     "eigh": (linalg.eigh, definite()),

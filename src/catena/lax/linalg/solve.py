@@ -210,6 +210,17 @@ def _tridiagonal_transpose(ct, dl, d, du, b, *, perturb_singular):
     return [None, None, None, out]
 
 
+def _tridiagonal_batch(axis, args, dims, **params):
+    if any(dim is not None for dim in dims[:3]):
+        args = [at_front(axis.size, x, dim) for x, dim in zip(args, dims, strict=True)]
+        return tridiagonal_solve_p.bind(*args, **params), 0
+    *diagonals, b = args  # one matrix for the whole batch: more right-hand sides
+    b = move_axis(b, dims[3], get_aval(b).ndim - 1)
+    shape = get_aval(b).shape
+    merged = reshape(b, (*shape[:-2], shape[-2] * shape[-1]))
+    return reshape(tridiagonal_solve_p.bind(*diagonals, merged, **params), shape), len(shape) - 1
+
+
 def _tridiagonal_lower(b, *xs, outs, perturb_singular):
     if perturb_singular:
         return lower_to_host(b, lapack.gtsv, xs, outs, perturb_singular=True)
@@ -222,6 +233,7 @@ tridiagonal_solve_p = kernel_primitive(
     abstract=_tridiagonal_abstract,
     jvp=_tridiagonal_jvp,
     transpose=_tridiagonal_transpose,
+    batch=_tridiagonal_batch,
     lower=_tridiagonal_lower,
 )
 
