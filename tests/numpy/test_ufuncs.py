@@ -251,6 +251,18 @@ def test_float_corners(expression, expected):
     np.testing.assert_allclose(np.asarray(catena.jit(expression)()), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_maximum_with_zero_has_its_sign_and_keeps_nan(dtype):
+    x = jnp.asarray(
+        np.resize(np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-7, -1e-7, 2.0, -2.0]), 50), dtype
+    )
+    for fun in (lambda v: jnp.maximum(v, 0), lambda v: jnp.maximum(0, v), catena.nn.relu):
+        got = np.asarray(catena.jit(fun)(x)).astype("float64")
+        np.testing.assert_array_equal(got, np.asarray(jnp.maximum(x, 0)).astype("float64"))
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(np.asarray(x).astype("float64")))
+        assert not np.signbit(got[~np.isnan(got)]).any()
+
+
 def test_frexp_and_back():
     x = np.array([0.0, 1.0, -3.0, 1e-45, -1e-39, 3e38, np.inf, np.nan], "float32")
     for fun in (jnp.frexp, catena.jit(jnp.frexp)):

@@ -129,9 +129,22 @@ def _float_extreme(name: str):
     """IEEE 754-2019's maximum and minimum: NaN wins, and zeros are ordered by their signs."""
 
     def rule(e, t, xs, width, attr):
-        return intrinsic(e, name, t, xs, width) if width > 1 else _scalar_extreme(e, name, t, *xs)
+        if width == 1:
+            return _scalar_extreme(e, name, t, *xs)
+        zero = constant(0.0, t, width)
+        if name == "maximum" and zero in xs:
+            return _above_zero(e, t, xs[0] if xs[1] == zero else xs[1], width)
+        return intrinsic(e, name, t, xs, width)
 
     return rule
+
+
+def _above_zero(e: Emitter, t: Type, x: str, width: int) -> str:
+    """max(x, 0): a sum has no zero below 0, so one comparison does, whose second operand is what is NaN."""
+    r, zero = vector(t.register, width), constant(0.0, t, width)
+    x = e.op(f"fadd {r} {x}, {zero}")
+    below = e.op(f"fcmp ogt {r} {zero}, {x}")
+    return e.op(f"select {vector('i1', width)} {below}, {r} {zero}, {r} {x}")
 
 
 def _scalar_extreme(e: Emitter, name: str, t: Type, a: str, b: str) -> str:

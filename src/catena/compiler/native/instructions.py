@@ -14,6 +14,9 @@ CHOOSING = {  # by what is chosen: the feature, what chooses (of the low bits of
     ("float", 8): ("avx2", "llvm.x86.avx2.permps"),
     ("i32", 8): ("avx2", "llvm.x86.avx2.permd"),
 }
+PARTS = {
+    which: f"llvm.x86.avx512.mask.{name}.pd.512" for which, name in (("exponent", "getexp"), ("significand", "getmant"))
+}
 IS_SUBNORMAL = 32  # among the kinds of numbers that `vfpclassps` tells
 
 
@@ -21,19 +24,25 @@ def with_instructions(text: str, features: frozenset[str]) -> str:
     """The module with helpers that a processor with these features has instructions for."""
     if helpers.PREFIX not in text:
         return text
+    declares: dict[str, None] = {}
     for general, own in _own(features).items():
-        text = text.replace(general, own)
-    return text
+        if general in text:
+            text = text.replace(general, own.definition)
+            declares.update(dict.fromkeys(own.declares))
+    return "\n".join([*declares, text])
 
 
 @cache
-def _own(features: frozenset[str]) -> dict[str, str]:
+def _own(features: frozenset[str]) -> dict[str, helpers.Own]:
     """The definitions of this processor by the general ones."""
     made = {}
     for (elem, width), (feature, instruction) in CHOOSING.items():
         if feature in features:
             choice = helpers.Choice(elem, width)
             made[choice.definition] = choice.by(instruction)
+    for which, instruction in PARTS.items() if "avx512f" in features else ():
+        part = helpers.Part(which, "double", 8)
+        made[part.definition] = part.by(instruction)
     if "avx512dq" in features:
         made[helpers.subnormal(16)] = helpers.subnormal_by("llvm.x86.avx512.fpclass.ps.512", IS_SUBNORMAL, 16)
     return made

@@ -110,7 +110,11 @@ def _shared_if(shared: bool, definition: str) -> str:
 
 def object_name(text: str, opt: int) -> str:
     """What the disk cache calls the object code of a module."""
-    return cache.key(text, *identity(), str(opt), str(PASSES))
+    return cache.key(_own(text), *identity(), str(opt), str(PASSES))
+
+
+def _own(text: str) -> str:
+    return with_instructions(text, this_machine().features)
 
 
 def object_code(name: str, text: str, times: Times, opt: int) -> bytes:
@@ -149,7 +153,7 @@ def _compile(text: str, times: Times, tm) -> tuple[bytes, object]:
 
 def _optimised(text: str, times: Times, tm):
     """A module after the passes."""
-    text = with_instructions(text + _missing(text), this_machine().features)
+    text = _own(text + _missing(text))
     check_room(ROOM + ROOM_PER_BYTE * len(text), "compiling a program")
     module = parsed(text)
     times.mark("parse")

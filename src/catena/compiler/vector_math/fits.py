@@ -135,7 +135,7 @@ FITS = {
     "QUANTILE_CENTRE_SINGLE": [(of_root(quantile_factor, 1), 0, 5.5)],
     "QUANTILE_SINGLE": two_pieces(lambda root: quantile_factor(root**2), (2.3, 4.3, 10.2)),
     "ERFCX_SINGLE": [(scaled_erfc, -1, 1)],
-    "LOG_SINGLE": [(lambda f: mp.log1p(f) / f, mp.sqrt(0.5) - 1, mp.sqrt(2) - 1)],
+    "LOG_SINGLE": [(lambda f: mp.log1p(f) / f, mp.mpf(-1) / 4, mp.mpf(1) / 2)],
     "EXP_SINGLE": [(mp.exp, -mp.log(2) / 2, mp.log(2) / 2)],
     "LGAMMA_SINGLE": [(lambda d: mp.loggamma(2 + d) / d, -0.75, 0.5)],
     "STIRLING_SINGLE": [(lambda t: stirling_rest(max(t, mp.mpf(10) ** -20)), 0, 0.4)],

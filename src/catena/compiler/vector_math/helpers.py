@@ -12,6 +12,13 @@ PREFIX = "@catena.one."  # of their names
 SIZE = 8  # the least number of entries of a table: what a vector of 2013 holds
 
 
+class Own(NamedTuple):
+    """A helper by an instruction."""
+
+    definition: str
+    declares: tuple[str, ...]
+
+
 class Choice(NamedTuple):
     """The entries of a table that lanes choose by the low bits of integers."""
 
@@ -51,11 +58,11 @@ class Choice(NamedTuple):
                 lines.append(f"%out.{k} = insertelement {self.result} {before}, {self.elem} %one.{k}, i64 {k}")
         return self._defined([*lines, f"ret {self.result} %out.{self.width - 1}"])
 
-    def by(self, instruction: str) -> str:
+    def by(self, instruction: str) -> Own:
         """By an instruction that takes the low bits."""
         call = f"{self.result} @{instruction}({self.table} %table, {self.index} %index)"
         lines = [f"%out = call {call}", f"ret {self.result} %out"]
-        return f"declare {self.result} @{instruction}({self.table}, {self.index})\n{self._defined(lines)}"
+        return Own(self._defined(lines), (f"declare {self.result} @{instruction}({self.table}, {self.index})",))
 
     def _defined(self, lines: list[str]) -> str:
         return _defined(self.result, f"{self.name}({self.table} %table, {self.index} %index)", lines)
@@ -78,15 +85,80 @@ def subnormal(width: int) -> str:
     return _subnormal(width, lines)
 
 
-def subnormal_by(instruction: str, kinds: int, width: int) -> str:
+def subnormal_by(instruction: str, kinds: int, width: int) -> Own:
     """By an instruction that tells kinds of numbers."""
     floats, truth = Type("float", width), Type("i1", width)
     lines = [f"%is = call {truth} @{instruction}({floats} %x, i32 {kinds})", f"ret {truth} %is"]
-    return f"declare {truth} @{instruction}({floats}, i32)\n{_subnormal(width, lines)}"
+    return Own(_subnormal(width, lines), (f"declare {truth} @{instruction}({floats}, i32)",))
 
 
 def _subnormal(width: int, lines: list[str]) -> str:
     return _defined(Type("i1", width), f"{subnormal_name(width)}({Type('float', width)} %x)", lines)
+
+
+SPLIT = 0.75  # significands are from here to twice that: around 1, so that both sides of it have the exponent 0
+
+
+class Part(NamedTuple):
+    """The exponent, as a float, or the significand of floats that are normal and above zero; of others, anything."""
+
+    which: str  # "exponent" or "significand"
+    elem: str
+    width: int
+
+    @property
+    def floats(self) -> Type:
+        return Type(self.elem, self.width)
+
+    @property
+    def name(self) -> str:
+        return f"{PREFIX}{self.which}.{FORMATS[self.elem].suffix}x{self.width}"
+
+    @property
+    def definition(self) -> str:
+        return self._defined([*self._general(), f"ret {self.floats} %out"])
+
+    def _general(self) -> list[str]:
+        form, f = FORMATS[self.elem], self.floats
+        i, shift = Type(form.integer, self.width), form.mantissa_bits
+        integer = form.integer.replace("i", "int")
+        split, magic = (int(form.scalar(v).view(integer)) for v in (SPLIT, 1.5 * 2.0**shift))
+        lines = [f"%bits = bitcast {f} %x to {i}", f"%off = sub {i} %bits, {literal(i, split)}"]
+        if self.which == "exponent":
+            lines += [f"%k = ashr {i} %off, {literal(i, shift)}", f"%shifted = add {i} %k, {literal(i, magic)}"]
+            lines += [
+                f"%float = bitcast {i} %shifted to {f}",
+                f"%out = fsub {f} %float, {literal(f, 1.5 * 2.0**shift)}",
+            ]
+        else:
+            lines += [f"%power = and {i} %off, {literal(i, -1 << shift)}", f"%rest = sub {i} %bits, %power"]
+            lines.append(f"%out = bitcast {i} %rest to {f}")
+        return lines
+
+    def by(self, instruction: str) -> Own:
+        """By instructions for exponents and significands from 1 to 2, and, `BETWEEN`, from 0.75 to 1.5; of constants as
+        before, which LLVM computes.
+        """
+        f, mask = self.floats, f"i{self.width}"
+        exponent = self.which == "exponent"
+        types = ", ".join(map(str, (f, *([] if exponent else ["i32"]), f, mask, "i32")))
+        given = f"{f} %more" if exponent else f"{f} %x, i32 {BETWEEN}"
+        lines = [
+            *self._general(),
+            f"%more = fmul {f} %x, {literal(f, 1 / SPLIT)}",  # 1 and more from where significands are so
+            f"%own = call {f} @{instruction}({given}, {f} zeroinitializer, {mask} -1, i32 {AS_ALWAYS})",
+            f"%constant = call i1 @llvm.is.constant.{f.intrinsic}({f} %x)",
+            f"%result = select i1 %constant, {f} %out, {f} %own",
+            f"ret {f} %result",
+        ]
+        declared = [f"{f} @{instruction}({types})", f"i1 @llvm.is.constant.{f.intrinsic}({f})"]
+        return Own(self._defined(lines), tuple(f"declare {d}" for d in declared))
+
+    def _defined(self, lines: list[str]) -> str:
+        return _defined(self.floats, f"{self.name}({self.floats} %x)", lines)
+
+
+BETWEEN, AS_ALWAYS = 3, 4  # of the instruction for significands: their interval; how results are rounded
 
 
 def _defined(result: Type, signature: str, lines: list[str]) -> str:

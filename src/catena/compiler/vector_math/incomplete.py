@@ -172,7 +172,7 @@ def log_gamma_density(m, a, x, precision):
         value = _log_density_in_single(m, proper, x)
     else:
         value = _log_density(m, proper, m.where((x > 0.0) & (x < INF), x, 1.0))
-        value = m.where(m.equal(x, INF), -INF, value)
+    value = m.where(m.equal(x, INF), -INF, value)
     value = m.where(a < INF, value, -a)
     value = m.where(m.equal(x, 0.0), at_zero, value)
     return m.where(x >= 0.0, value, NAN)

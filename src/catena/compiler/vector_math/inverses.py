@@ -7,7 +7,7 @@ constant is the start of Householder's iteration, whose residual e, 1 - x y or 1
 from collections.abc import Sequence
 
 from . import tables
-from .text import Value, copysign, fabs, fma, horner, if_any, raised, select, sqrt
+from .text import Value, copysign, either, fabs, fma, horner, if_any, raised, select, sqrt
 
 INFINITY = float("inf")
 # With these, the start is as far off on both sides: by 3.5 % of inverse roots, and 5 % of inverses.
@@ -64,11 +64,11 @@ def quotient(x: Value, y: Value) -> Value:
     least, most, least_quotient = MODERATE[x.elem]
     good = (y >= least) & (y <= most)
     inverse, zero, low = (select(good, v, float("nan")) for v in (1.0 / y, y.like(0.0), y * least_quotient))
-    high = y * most
+    # Whether a size is between two is one comparison of integers: with all bits for the least one, none is.
+    first, span = select(good, low.bits(), -1), select(good, (y * most).bits() - low.bits(), 0)
     size = fabs(x)
-    moderate = (size >= low) & (size <= high) | x.equals(zero)
-    result = _corrected(select(moderate, x, y), y, inverse)
-    return if_any(~moderate, lambda: [_immoderate(x, y, inverse, size < low, moderate, result)], [result])[0]
+    apart = (size.bits() - first).is_above(span) & x.differs(zero)
+    return either(apart, lambda: _immoderate(x, y, inverse, size < low, apart), lambda: _corrected(x, y, inverse))
 
 
 def _corrected(x: Value, y: Value, inverse: Value) -> Value:
@@ -76,9 +76,10 @@ def _corrected(x: Value, y: Value, inverse: Value) -> Value:
     return fma(-fma(near, y, -x), inverse, near)
 
 
-def _immoderate(x: Value, y: Value, inverse: Value, small: Value, moderate: Value, result: Value) -> Value:
-    """x / y where it is not `moderate`, by products that are not subnormal where it is `small`; else the `result`."""
-    rest = ~(small | moderate)
+def _immoderate(x: Value, y: Value, inverse: Value, small: Value, apart: Value) -> Value:
+    """x / y where some are `apart`: by products that are not subnormal where it is `small`."""
+    result = _corrected(select(apart, y, x), y, inverse)
+    rest = apart & ~small
     divided = if_any(rest, lambda: [select(rest, x / y, result)], [result])[0]
     return select(small, copysign(_small_quotient(select(small, fabs(x), y), y, inverse), x), divided)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import helpers
-from .helpers import SIZE, Choice
+from .helpers import SIZE, Choice, Part
 from .text import FORMATS, Type, Value, copysign, fabs, fma, if_any, literal, minimum, select
 
 
@@ -81,6 +81,16 @@ def is_subnormal(x: Value) -> Value:
     width, truth = x.type.width, x.with_elem("i1")
     x.writer.declares.add(helpers.subnormal(width))
     return x.writer.emit(truth, f"call {truth} {helpers.subnormal_name(width)}({x.type} {x.name})")
+
+
+def part(which: str, x: Value) -> Value:
+    """A `helpers.Part` of doubles, in registers of so many."""
+    writer, width = x.writer, x.type.width
+    if width > writer.doubles:
+        return _shuffled(*(part(which, _half(x, k)) for k in range(2)), range(width))
+    one = Part(which, x.elem, width)
+    writer.declares.add(one.definition)
+    return writer.emit(x.type, f"call {x.type} {one.name}({x.type} {x.name})")
 
 
 def nearest(x: Value, factor: float) -> tuple[Value, Value]:

@@ -248,6 +248,10 @@ class Value:
     def differs(self, other):
         return self.compare("une", "ne", other)
 
+    def is_above(self, other):
+        """Of integers without signs."""
+        return self.compare("", "ugt", other)
+
     def is_nan(self):
         return self.compare("uno", "", self)
 
@@ -377,6 +381,21 @@ def _stage(values: Sequence[Value], function: Callable) -> Writer:
     """Who writes a branch or a loop: the outer stage, where all that is read and done in it is known there."""
     writer = joined(*values)[0].writer
     return writer if writer.inner is None or not writer.inner.adds_lines(function) else writer.inner
+
+
+def either(mask: Value, slow: Callable[[], Value], fast: Callable[[], Value]) -> Value:
+    """`slow()` where any lane of the mask is set, else `fast()`, which is not computed where it is not wanted."""
+    writer, ends = mask.writer, []
+    labels, join = [writer.label("rare"), writer.label("usual")], writer.label("join")
+    writer.lines.append(f"  br i1 {any_lane(mask).name}, label %{labels[0]}, label %{labels[1]}")
+    for label, function in zip(labels, (slow, fast)):
+        writer.start_block(label)
+        result = writer.own(function())
+        writer.lines.append(f"  br label %{join}")
+        ends.append((result, writer.block))
+    writer.start_block(join)
+    (rare, at_rare), (usual, at_usual) = ends
+    return writer.emit(rare.type, f"phi {rare.type} [ {rare.name}, %{at_rare} ], [ {usual.name}, %{at_usual} ]")
 
 
 def if_any(mask: Value, slow: Callable[[], Sequence[Value]], fast: Sequence[Value]) -> list[Value]:
