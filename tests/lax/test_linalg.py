@@ -1,5 +1,7 @@
 """Linear algebra and Fourier transforms: what factors multiply to, every rule, failures as NaN, errors."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -196,6 +198,18 @@ def test_permutation():
         4,
     ]
     check_vmap(lambda p: linalg.lu_pivots_to_permutation(p, 3), [np.array([1, 2], np.int32)])
+
+
+@pytest.mark.parametrize("count, size", [(0, 2), (1, 1), (1, 3), (2, 2), (2, 4), (3, 3), (4, 4), (4, 5), (5, 5)])
+def test_every_permutation(count, size):
+    """Row after row is exchanged with one below; a few are chosen without a loop."""
+    pivots = np.array(list(itertools.product(*(range(i, size) for i in range(count)))), np.int32)
+    expected = np.tile(np.arange(size), (len(pivots), 1))
+    for i in range(count):
+        for order, p in zip(expected, pivots[:, i], strict=True):
+            order[[i, p]] = order[[p, i]]
+    assert both(lambda p: linalg.lu_pivots_to_permutation(p, size), pivots).tolist() == expected.tolist()
+    assert both(lambda p: linalg.lu_pivots_to_permutation(p, size), pivots[-1]).tolist() == expected[-1].tolist()
 
 
 def test_products():

@@ -326,6 +326,23 @@ def test_derivatives_of_solutions_are_those_of_the_system(z):
         assert made.count("= custom_linear_solve[") == 2 and made.count(" lu ") == 1
 
 
+@pytest.mark.parametrize("z", [A, matrices(2, 2), matrices(3, 3, dtype=numpy.complex64)])
+def test_the_derivative_of_the_logarithm_of_a_determinant_is_the_inverse(z):
+    """Not that of the steps that factorise the matrix."""
+    size = lambda a: jnp.linalg.slogdet(a).logabsdet  # noqa: E731
+    numpy.testing.assert_allclose(catena.grad(size)(z), numpy.linalg.inv(z).T, rtol=1e-4, atol=1e-5)
+    t = numpy.ones_like(z)
+    slope = catena.jvp(size, (z,), (t,))[1]
+    numpy.testing.assert_allclose(slope, (numpy.linalg.inv(z) @ t).trace().real, rtol=1e-4)
+    second = catena.jvp(catena.grad(size), (z,), (t,))[1]
+    numpy.testing.assert_allclose(second, -(numpy.linalg.inv(z) @ t @ numpy.linalg.inv(z)).T, rtol=1e-3, atol=1e-4)
+    stack = numpy.stack([z, z + t])
+    each = [catena.jit(catena.grad(size))(m) for m in stack]
+    numpy.testing.assert_array_equal(catena.jit(catena.grad(lambda a: size(a).sum()))(stack), each)
+    made = str(catena.make_jaxpr(catena.grad(size))(z))
+    assert made.count("= custom_linear_solve[") == 1 and "triangular_solve" not in made.split("custom_linear_solve")[0]
+
+
 def test_derivatives_of_one_system_for_a_stack_of_sides():
     b = matrices(3, 5, 2)
     of_a = catena.grad(lambda a: (jnp.linalg.solve(a, b) ** 2).sum())(A)

@@ -15,7 +15,7 @@ from catena.core.primitive import NoRule
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax.arithmetic import add, mul, neg, sub
-from catena.lax.comparison import select_n
+from catena.lax.comparison import eq, select_n
 from catena.lax.complex_numbers import conj
 from catena.lax.control_flow.fori_loop import fori_loop
 from catena.lax.convert import convert_element_type
@@ -261,8 +261,27 @@ def _permutation_jvp(primals, tangents, **params):
     return out, Zero.of_primal(out)
 
 
+FEW = 4  # elements, of which each is chosen where it is read
+
+
+def _exchanged_apart(pivots, size: int):
+    """The permutation of a few elements by one exchange after the other, each a value of its own."""
+    *batch, count = get_aval(pivots).shape
+    order = [broadcast(np.int32(k), (*batch, 1)) for k in range(size)]
+    for i in range(count):
+        there = slice_in_dim(pivots, i, i + 1, axis=len(batch))
+        found = own = order[i]
+        for k in (k for k in range(size) if k != i):
+            here = eq(there, np.int32(k))
+            found, order[k] = select_n(here, found, order[k]), select_n(here, order[k], own)
+        order[i] = found
+    return concatenate(order, len(batch))
+
+
 def _exchanged(pivots, *, permutation_size: int):
     """The permutation by one exchange after the other, in terms of lax, for compilation."""
+    if permutation_size <= FEW:
+        return _exchanged_apart(pivots, permutation_size)
     shape = get_aval(pivots).shape
     count, rank = shape[-1], len(shape)
     batch = tuple(range(rank - 1))

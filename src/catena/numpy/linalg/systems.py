@@ -212,15 +212,34 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
     if (value := matrix_value(a)) is not None and (found := _slogdet_value(value)) is not None:
         return found
-    if method == "qr":
-        values, sign = _qr_diagonal(a)
-    else:
-        factors, pivots, _ = lax.linalg.lu(a)
-        values, sign = diagonal(factors, 0, -2, -1), _parity(pivots, a.dtype)
+    return SlogdetResult(*(_sign_and_size(*_qr_diagonal(a)) if method == "qr" else _slogdet(a)))
+
+
+def _sign_and_size(values, sign):
+    """Those of the product of values, with a sign, over the last axis: the latter's logarithm."""
     sizes = lax.abs(values)
-    prod = _directions if dtypes.is_complex(a.dtype) else lambda x: reductions.prod(x, -1)  # of signs it is exact
-    sign = lax.mul(sign, prod(_direction(values, sizes)))
-    return SlogdetResult(sign, _sum(lax.log(sizes)))
+    prod = _directions if dtypes.is_complex(values.dtype) else lambda x: reductions.prod(x, -1)  # of signs it is exact
+    return lax.mul(sign, prod(_direction(values, sizes))), _sum(lax.log(sizes))
+
+
+@custom_jvp
+def _slogdet(a):
+    """The sign of the determinant, and the logarithm of its size, by the diagonal of the LU factors."""
+    factors, pivots, _ = lax.linalg.lu(a)
+    return _sign_and_size(diagonal(factors, 0, -2, -1), _parity(pivots, a.dtype))
+
+
+@_slogdet.defjvp
+def _slogdet_jvp(primals, tangents):
+    """The trace of the inverse times the tangent is the slope of the determinant's logarithm: of a complex one, the
+    imaginary part is how it turns.
+    """
+    (a,), (t,) = primals, tangents
+    sign, size = _slogdet(a)
+    slope = einsum("...ij,...ji->...", _inverse(a), t, precision=lax.Precision.HIGHEST)
+    if dtypes.is_complex(a.dtype):
+        return (sign, size), (lax.mul(sign, lax.complex(lax.full_like(size, 0), lax.imag(slope))), lax.real(slope))
+    return (sign, size), (lax.full_like(sign, 0), slope)
 
 
 def _direction(values, sizes):
@@ -328,6 +347,10 @@ def inv(a: ArrayLike) -> Array:
     a = square_matrix("inv", a)
     if (value := matrix_value(a)) is not None and (found := _unless_singular(lapack.gufuncs.inv, value)) is not None:
         return found
+    return _inverse(a)
+
+
+def _inverse(a):
     return _solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
 
 
