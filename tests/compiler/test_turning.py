@@ -66,6 +66,25 @@ def test_a_large_left_operand_is_not_read_across_beside_few_columns(spec):
     np.testing.assert_array_equal(f(p, x), jnp.swapaxes(as_it_stands(p, x), -3, -2))
 
 
+@pytest.mark.parametrize("fold", [jnp.max, jnp.min])
+def test_an_extreme_does_not_keep_a_product_from_being_turned(fold):
+    """As in a softmax of scores: ``einsum("td,hd->ht")`` is the transpose of a product."""
+    rng = np.random.default_rng(0)
+    keys, queries = (jnp.asarray(rng.integers(-9, 9, s), "float32") for s in ((500, 12), (24, 12)))
+
+    def f(keys, queries):
+        scores = jnp.einsum("td,hd->ht", keys, queries)
+        return scores - fold(scores, 1, keepdims=True)
+
+    assert "rows 24, columns 500" in program(f, keys, queries)
+    scores = np.asarray(queries) @ np.asarray(keys).T
+    np.testing.assert_array_equal(jax.jit(f)(keys, queries), scores - np.asarray(fold(scores, 1))[:, None])
+    both = jax.jit(lambda k, q: (s := jnp.einsum("td,hd->ht", k, q), s.T, fold(s, 0), fold(s, 1), s.sum(1)))
+    expected = (scores, scores.T, np.asarray(fold(scores, 0)), np.asarray(fold(scores, 1)), scores.sum(1))
+    for found, wanted in zip(both(keys, queries), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_a_product_with_another_reader_is_computed_once():
     a, b = operands("float32")
     f = lambda a, b: (a @ b, (a @ b).T * 2)

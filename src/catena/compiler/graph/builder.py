@@ -253,7 +253,7 @@ class Builder:
             return self.map("add", y, self.constant(np.zeros((), x.dtype))) if kind == "sum" else y
         if (found := reshapes.unshaped(self, x, axes)) is not None:
             return self.reshape(self.reduce(kind, *found), _without(x.shape, axes))
-        if x.form == "transpose":
+        if x.form == "transpose" and not (kind in ("max", "min") and transposes.turnable(x)):
             return transposes.reduced(self, kind, x, axes)
         return self.value("reduce", _without(x.shape, axes), x.dtype, [x], Reduce(kind, axes))
 

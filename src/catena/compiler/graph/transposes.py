@@ -76,7 +76,9 @@ def before(b, x, perm: tuple):
 
 
 def reduced(b, kind: str, x, axes: tuple):
-    """The reduction of a transposed value as the transpose of a reduction."""
+    """The reduction of a transposed value as the transpose of a reduction. An extreme of a product that can be turned
+    stays (see ``plan.turning``): one more reader of the product itself, and it would not be turned.
+    """
     perm = x.params.perm
     kept = [p for d, p in enumerate(perm) if d not in axes]
     order = sorted(kept)
