@@ -18,14 +18,14 @@ from catena.numpy.linalg.norms import tensordot as tensordot
 from catena.numpy.linalg.norms import trace as trace
 from catena.numpy.linalg.norms import vecdot as vecdot
 from catena.numpy.linalg.norms import vector_norm as vector_norm
-from catena.numpy.linalg.systems import det as det
+from catena.numpy.linalg.determinants import det as det
 from catena.numpy.linalg.systems import inv as inv
 from catena.numpy.linalg.systems import lstsq as lstsq
 from catena.numpy.linalg.systems import matrix_power as matrix_power
 from catena.numpy.linalg.systems import matrix_rank as matrix_rank
 from catena.numpy.linalg.systems import multi_dot as multi_dot
 from catena.numpy.linalg.systems import pinv as pinv
-from catena.numpy.linalg.systems import slogdet as slogdet
+from catena.numpy.linalg.determinants import slogdet as slogdet
 from catena.numpy.linalg.systems import solve as solve
 from catena.numpy.linalg.systems import tensorinv as tensorinv
 from catena.numpy.linalg.systems import tensorsolve as tensorsolve
