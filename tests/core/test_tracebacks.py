@@ -128,6 +128,18 @@ def test_what_the_user_handles_stays_in_the_chain():
     assert isinstance(info.value.__context__, KeyError) and not info.value.__suppress_context__
 
 
+@pytest.mark.parametrize("fun", [jnp.matmul, jnp.cross, lax.dot], ids=["matmul", "cross", "dot"])
+def test_what_is_refused_for_the_first_time_is_no_consequence_of_a_program_that_was_not_made(fun):
+    for sizes in ((5, 8), (5, 8)):
+        x, y = map(jnp.ones, sizes)
+        with pytest.raises((TypeError, ValueError)) as info:
+            try:
+                {}["missing"]
+            except KeyError:
+                fun(x, y)
+        assert isinstance(info.value.__context__, KeyError) and not info.value.__suppress_context__
+
+
 def test_frames_of_users_below_the_package_stay():
     def body(carry, _):
         return carry @ Y, None

@@ -78,6 +78,8 @@ def whole(fun: Fun, name: str = "") -> Fun:
             key = (context.global_key, context.local_key, len(args), *given)
             known = calls.get(key)
         except (TypeError, ValueError, OverflowError):  # what cannot be hashed, and arrays that are none here
+            key = None
+        if key is None:  # not where that is handled: what the function raises is no consequence of it
             return fun(*args, **kwargs)
         if type(known) is tuple:
             return _run(known, row, arrays, args, kwargs)
@@ -94,9 +96,8 @@ def whole(fun: Fun, name: str = "") -> Fun:
         try:
             known = calls[key] = _compiled(fun, row, arrays, args, kwargs)
         except Exception:  # the function says what is wrong, if anything is but that it looks at values, or warns
-            calls[key] = NEVER
-            return fun(*args, **kwargs)
-        return _run(known, row, arrays, args, kwargs)
+            known = calls[key] = NEVER
+        return fun(*args, **kwargs) if known is NEVER else _run(known, row, arrays, args, kwargs)
 
     return evaluate
 
