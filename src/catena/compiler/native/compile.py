@@ -18,7 +18,7 @@ from catena.compiler.graph.checks import Checks
 from catena.compiler.graph.region import Region
 from catena.compiler.graph.simplify import simplify
 from catena.compiler.kernels import loops
-from catena.compiler.machine import Machine
+from catena.compiler.machine import X86_64, Machine
 from catena.compiler.native import host, lengths, link, shared, workers
 from catena.compiler.native.executable import Executable, Parts
 from catena.compiler.native.image import image
@@ -29,6 +29,7 @@ from catena.compiler.plan.program import Program
 from catena.core import failures
 from catena.core.context import context
 from catena.core.errors import CompileError
+from catena.core.lazy import has_compiler
 from catena.core.stack import is_stack
 from catena.runtime.native import Code, Unit, units
 
@@ -97,11 +98,13 @@ def _terms(closed_jaxpr, donated: Sequence[bool]) -> tuple[bool, list[int]]:
 
 def lower(closed_jaxpr, checks: frozenset = frozenset(), machine: Machine | None = None) -> Region:
     """The graph of a closed jaxpr; `checks` are the kinds of failures that it looks for, `machine` the one at hand if
-    no other is given.
+    no other is given; where there is no compiler, which alone knows it, one that has no more than it needs.
     """
+    if machine is None:
+        machine = host.this_machine() if has_compiler() else X86_64
     sites: list[failures.Site] = []
     closed = simplify(closed_jaxpr)
-    b = Builder(Checks(checks, sites), multiplied=(machine or host.this_machine()).multiplied)
+    b = Builder(Checks(checks, sites), multiplied=machine.multiplied)
     b.region.sites = sites
     inputs = [b.input(*physical(v.aval)) for v in closed.jaxpr.invars]
     b.region.outputs = b.call(closed, inputs)
