@@ -154,6 +154,14 @@ def test_roots_of_unity_are_exact(n):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=2**-53)
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_roots_of_unity_some_at_a_time(rows):
+    powers = np.arange(3 * fourier.AT_ONCE).reshape(rows, -1)
+    found = fourier.roots_of_unity(powers, 10007, np.float64)
+    wanted = [fourier.roots_of_unity(x, 10007, np.float64) for x in powers.reshape(-1, 1000 + 24)]
+    np.testing.assert_array_equal(found.ravel(), np.concatenate(wanted))
+
+
 @pytest.mark.parametrize("h", [4, 4096, 4100, 4102, 5004])
 @pytest.mark.parametrize("real", ["float32", "float64"])
 def test_half_the_roots(h, real):

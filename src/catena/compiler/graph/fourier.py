@@ -185,10 +185,20 @@ def _operations(n: int) -> int:
 # In which roots are found before they are rounded.
 WIDER: dict[str, type[np.floating]] = {"float32": np.float64, "float64": np.longdouble}
 LONG = 4096  # roots, from which they are products of few
+AT_ONCE = 8192  # roots
 
 
 def roots_of_unity(powers: np.ndarray, n: int, dtype=np.longdouble) -> np.ndarray:
-    """The powers of exp(-2 pi i / n), from angles of at most an eighth of the circle, where they are most exact."""
+    """The powers of exp(-2 pi i / n), some at a time: of many, what is computed on the way is no longer in cache."""
+    made = np.empty(powers.shape, np.result_type(dtype, 1j))
+    given, roots = powers.reshape(-1), made.reshape(-1)
+    for at in range(0, powers.size, AT_ONCE):
+        roots[at : at + AT_ONCE] = _roots_of_unity(given[at : at + AT_ONCE], n, dtype)
+    return made
+
+
+def _roots_of_unity(powers: np.ndarray, n: int, dtype) -> np.ndarray:
+    """From angles of at most an eighth of the circle, where they are most exact."""
     powers = powers % n
     octant = 8 * powers // n
     near = np.where(octant % 2 == 0, 8 * powers - octant * n, (octant + 1) * n - 8 * powers)
