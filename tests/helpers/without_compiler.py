@@ -61,6 +61,7 @@ ROWS = [
      "test_floats_are_arguments_where_programs_do_not_wait", "test_scalars_among_the_arrays_are_known_again",
      "test_numbers_that_change_make_few_programs", "test_results_that_are_arguments_are_there_too"),
     (GRAPHS, "compiler/test_bounds.py"),
+    (TEXTS, "compiler/test_calls.py", "test_the_entry_does_not_grow_with_the_steps"),
     (GRAPHS, "compiler/test_cascades.py"),
     (GRAPHS, "compiler/test_contraction.py"),
     (GRAPHS, "compiler/test_collection.py", "test_planning_is_not_interrupted_by_the_collector"),

@@ -17,12 +17,15 @@ from catena.compiler.plan.program import Contract
 
 def contract(w, step: Contract) -> None:
     """Writes a product by tiles, and what follows on the rows that a task has computed."""
-    p = step.plan
-    operands = [w.pointer(buffer) for buffer in (step.a, step.b, step.c)]
-    operands += [] if step.rest is None else [w.pointer(step.rest)]
-    after = None
+    parallel.through_pool(w, *chunks(w, step))
+
+
+def chunks(w, step: Contract) -> parallel.Chunks:
+    """The function of a product's tasks, and what it is given."""
+    p, after = step.plan, None
+    operands = [step.a, step.b, step.c, *([] if step.rest is None else [step.rest])]
     if step.after is not None:
-        own = [w.pointer(buffer) for buffer in step.operands.values()]
+        own = [*step.operands.values()]
         kernel = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
         after = kernel, own
     kernel, own = after or (None, [])
@@ -30,8 +33,8 @@ def contract(w, step: Contract) -> None:
     if name not in w.texts.tasks:
         w.texts.tasks[name] = _Loops(w, p, step.tasks, after).written()
     task = w.texts.tasks[name]
-    pointers = [*operands, *own, w.functions(task.functions)]
-    parallel.through_pool(w, task.body, pointers, step.tasks.count, task.numbers, p.contraction.products // 8)
+    pointers = [*operands, *own, tuple(task.functions)]
+    return parallel.Chunks(task.body, pointers, step.tasks.count, task.numbers, p.contraction.products // 8)
 
 
 class Task(NamedTuple):

@@ -6,7 +6,7 @@ from catena.compiler.emit import bounds, checks, stack_steps
 from catena.compiler.emit.module import NUMBERS, Module
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.emit.sizes import Sizes
-from catena.compiler.plan.program import Program
+from catena.compiler.plan.program import Buffer, Program
 from catena.runtime import kernels
 from catena.runtime.layout import DATA, FLAGS, READY, TUPLE_ITEMS
 from catena.runtime.status import OUT_OF_MEMORY
@@ -14,6 +14,7 @@ from catena.runtime.status import OUT_OF_MEMORY
 STACK_ARENA, LEAST_ARENA = 32 * 1024, 4 * 1024
 HUGE_PAGES = 14  # advice for `madvise`, on Linux
 LONG = 200  # lines
+MANY = 32  # arguments, from which a loop looks at them
 
 
 def write_program(w: ProgramWriter, program: Program, returns_stacks: bool = False) -> Module:
@@ -22,7 +23,8 @@ def write_program(w: ProgramWriter, program: Program, returns_stacks: bool = Fal
     """
     e, place = w.e, w.texts.numbers  # what holds the writer would be a cycle
     e.sizes = Sizes(e.slots, NUMBERS, lambda n: place([n]))
-    inputs = [_object(e, "args", i) for i in range(len(program.inputs))]
+    many = w.sites is None and len(program.inputs) >= MANY
+    inputs = [] if many else [_object(e, "args", i) for i in range(len(program.inputs))]
     for i, buffer in enumerate(program.outputs):
         w.place(buffer, _pointer(e, _object(e, "outs", i)))
     stacks_at = _pointer(e, _object(e, "outs", len(program.outputs))) if returns_stacks else None
@@ -30,15 +32,18 @@ def write_program(w: ProgramWriter, program: Program, returns_stacks: bool = Fal
         cell = _pointer(e, _object(e, "outs", len(program.outputs) + returns_stacks))
         w.place(program.cell, cell)
         w.checks.cell, w.checks.stops = cell, program.stops
-    _check_arguments(e, inputs)
-    for buffer, obj in zip(program.inputs, inputs):
-        w.place(buffer, _pointer(e, obj))
+    if many:
+        _take_arguments(w, program.inputs)
+    else:
+        _check_arguments(e, inputs)
+        for buffer, obj in zip(program.inputs, inputs):
+            w.place(buffer, _pointer(e, obj))
     before, start = len(e.lines), e.block
     e.block = "body"
     if w.sites is not None:
         fresh = [b for i, b in enumerate(program.outputs) if i not in program.reused]
         bounds.unwritten(e, program.arena_bytes, [(w.pointer(b), b.bytes) for b in fresh])
-    w.block(program.body)
+    w.block(program.body, outermost=True)
     checks.stop_if_failed(w)
     body = e.lines[before:]
     prologue, epilogue = _arena(w, program, start)
@@ -137,12 +142,56 @@ def _check_arguments(e, objects: list[str]) -> None:
         flags = e.op(f"load i32, ptr {e.element(objects[i], 'i8', FLAGS)}")
         ready = e.op(f"icmp eq i32 {e.op(f'and i32 {flags}, {READY}')}, {READY}")
         first = e.op(f"select i1 {ready}, i64 {first}, i64 {i + 1}")
+    _refuse(e, first)
+
+
+def _refuse(e, first: str) -> None:
+    """Returns the number of the first argument that is not as programs need it, unless it is 0."""
     bad = e.op(f"icmp ne i64 {first}, 0")
     refuse, go = e.label(), e.label()
     e.branch(bad, refuse, go)
     e.start(refuse)
     e.do(f"ret i64 {first}")
     e.start(go)
+
+
+ARGUMENTS = f"""(ptr %args, i64 %count, ptr %pointers, ptr %first) nounwind {{
+entry:
+  %objects = getelementptr i8, ptr %args, i64 {TUPLE_ITEMS}
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %good ]
+  %next = add i64 %i, 1
+  %object_at = getelementptr ptr, ptr %objects, i64 %i
+  %object = load ptr, ptr %object_at
+  %data_at = getelementptr i8, ptr %object, i64 {DATA}
+  %data = load ptr, ptr %data_at
+  %pointer_at = getelementptr ptr, ptr %pointers, i64 %i
+  store ptr %data, ptr %pointer_at
+  %flags_at = getelementptr i8, ptr %object, i64 {FLAGS}
+  %flags = load i32, ptr %flags_at
+  %both = and i32 %flags, {READY}
+  %ready = icmp eq i32 %both, {READY}
+  br i1 %ready, label %good, label %bad
+good:
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %loop, label %done
+bad:
+  store i64 %next, ptr %first
+  br label %done
+done:
+  ret void
+}}"""
+
+
+def _take_arguments(w: ProgramWriter, inputs: list[Buffer]) -> None:
+    """Likewise where there are many, of which an entry's text would take nine lines each; and where they are."""
+    e, count = w.e, len(inputs)
+    pointers = e.slot(f"[{count} x ptr]", 16)
+    e.do(f"call void @{w.function(ARGUMENTS)}(ptr %args, i64 {count}, ptr {pointers}, ptr %status)")
+    _refuse(e, e.op("load i64, ptr %status, align 8"))
+    for i, buffer in enumerate(inputs):
+        w.place(buffer, e.op(f"load ptr, ptr {e.element(pointers, 'ptr', i)}"))
 
 
 def _one_blas_thread(w: ProgramWriter) -> tuple[list[str], list[str]]:

@@ -41,28 +41,42 @@ _texts: dict[tuple, Text] = {}  # of nests that are functions
 def launch(w, step: Launch) -> None:
     """Writes a nest here, or as a function and a call."""
     nest = step.nest
-    pointers = {b: w.pointer(buffer) for b, buffer in step.operands.items()}
     if step.opened is None:
+        pointers = {b: w.pointer(buffer) for b, buffer in step.operands.items()}
         w.loops_here += _is_work(nest)
         NestWriter(w.e, nest, pointers, step.in_place, guard=_guard(w, w.e, nest, False), stops=w.checks.stops).write()
         return
-    numbers, ask = step.opened.whole(nest), interrupts.table(w) if step.pause else None
-    of_nest = (nest, list(pointers), step.in_place, step.opened, step.pause)
+    ask = interrupts.table(w) if step.pause else None
+    if step.chunk is not None:
+        parallel.through_pool(w, *chunks(w, step, ask))
+        return
+    name, given, numbers = call(w, step)
+    pointers = [parallel.address(w, x) for x in given]
+    words = [*(f"ptr {p}" for p in (*pointers, *([ask] if ask else []))), *(f"i64 {w.number(n)}" for n in numbers)]
+    w.e.do(f"call void @{name}({', '.join(words)})")
+    if ask:
+        interrupts.stop_if_asked(w, ask)
+    bounds.stop_if_violated(w)
+
+
+def call(w, step: Launch) -> tuple[str, list, list[int]]:
+    """The function that a nest is, what addresses it is given (`parallel.address`), and numbers."""
+    nest, buffers = step.nest, list(step.operands)
+    of_nest = (nest, buffers, step.in_place, step.opened, step.pause)
     if step.parts:
         w.checks.calls += nest.is_checked
         name, sizes = _function(w, _text(w, *of_nest, sizes=step.parts))
     else:
         name, sizes = kernel(w, *of_nest)
-    given = [*pointers.values(), *([w.numbers(sizes)] if sizes else [])]
-    if step.chunk is not None:
-        each = [*(step.parts.get(b, 0) for b in pointers), *([0] if sizes else [])]
-        parallel.call(w, name, given, numbers, step.cut, step.chunk, step.units, each, ask)
-        return
-    words = [*(f"ptr {p}" for p in (*given, *([ask] if ask else []))), *(f"i64 {w.number(n)}" for n in numbers)]
-    w.e.do(f"call void @{name}({', '.join(words)})")
-    if ask:
-        interrupts.stop_if_asked(w, ask)
-    bounds.stop_if_violated(w)
+    return name, [*step.operands.values(), *([sizes] if sizes else [])], step.opened.whole(nest)
+
+
+def chunks(w, step: Launch, ask: str | None = None) -> parallel.Chunks:
+    """Likewise of one that is cut into chunks."""
+    name, given, numbers = call(w, step)
+    each = [step.parts.get(b, 0) for b in step.operands]
+    each += [0] * (len(given) - len(each))
+    return parallel.cut(name, given, numbers, step.cut, step.chunk, step.units, each, ask)
 
 
 def _is_work(nest: Nest) -> bool:
@@ -166,15 +180,21 @@ def rows(w, step: Rows) -> None:
     Private values have a scratch block on the stack; their pointer is moved back by the rows before the block, so that
     nests address them as if the whole array were there.
     """
+    parallel.through_pool(w, *chunks_of_rows(w, step))
+
+
+def chunks_of_rows(w, step: Rows) -> parallel.Chunks:
+    """The function of a row group, and what it is given."""
     first = step.group[0]
     extents = [first.extents[d] for d in first.rows]
     ask = interrupts.table(w) if any(step.pauses) else None
     kernels = [row_function(w, n, n.buffers(), pause) for n, pause in zip(step.group, step.pauses)]
     body = _rows_text(step, kernels, list(step.operands), len(extents))
-    pointers = [*(w.pointer(b) for b in step.operands.values()), *([ask] if ask else [])]
+    pointers = [*step.operands.values(), *([ask] if ask else [])]
     sizes = [n for kernel in kernels for n in kernel.sizes]
     numbers = [step.blocks_each, step.blocks_in_all, step.block, *extents, *step.private.values(), *sizes]
-    parallel.through_pool(w, body, pointers, -(-step.blocks_in_all // step.blocks_each), numbers, step.units, ask)
+    count = -(-step.blocks_in_all // step.blocks_each)
+    return parallel.Chunks(body, pointers, count, numbers, step.units, ask)
 
 
 def _rows_text(step: Rows, kernels: list[Kernel], buffers: list[int], dims: int) -> str:

@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from catena.compiler.emit import bounds, interrupts
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.plan.program import Buffer
 
 
-def call(
-    w,
+class Chunks(NamedTuple):
+    """What `through_pool` is given."""
+
+    body: str
+    pointers: list
+    count: int
+    numbers: Sequence[int]
+    units: int
+    ask: str | None = None
+
+
+def address(w, x) -> str:
+    """An address, of which there is the text already, or of a buffer, numbers in the program's table or functions."""
+    if isinstance(x, Buffer):
+        return w.pointer(x)
+    if isinstance(x, list):
+        return w.numbers(x)
+    return w.functions(x) if isinstance(x, tuple) else x
+
+
+def cut(
     name: str,
-    pointers: list[str],
+    pointers: list,
     numbers: list[int],
     cut: int,
     size: int,
     units: int,
     each: list[int] | None = None,
     ask: str | None = None,
-):
-    """Calls nest function `name`, which has so many `units` of work, through the pool, in chunks of `size` iterations
+) -> Chunks:
+    """The call of nest function `name`, which has so many `units` of work, in chunks of `size` iterations
     of the range that stands at `cut` and `cut + 1` among its `numbers`. Chunk k has its own part of a pointer's memory,
     k * `each` bytes further, where it leaves partial results. A nest that pauses is given `ask` (see `interrupts`).
     """
@@ -28,7 +49,7 @@ def call(
     if ask is not None:
         pointers, each = [*pointers, ask], [*each, 0]
     body = _chunk(name, len(pointers), len(numbers), cut, each)
-    through_pool(w, body, pointers, -(-end // size), [size, *numbers], units, ask)
+    return Chunks(body, pointers, -(-end // size), [size, *numbers], units, ask)
 
 
 def _chunk(name: str, pointers: int, numbers: int, cut: int, each: list[int]) -> str:
@@ -71,7 +92,7 @@ def load_numbers(e: Emitter, pointers: int, count: int) -> tuple[str, list[str]]
 def through_pool(
     w,
     body: str,
-    pointers: list[str],
+    pointers: list,
     chunks: int,
     numbers: Sequence[int] = (),
     units: int = 0,
@@ -82,28 +103,34 @@ def through_pool(
     much that a signal should end it in between; chunks that are so long themselves are among those given `ask`.
     """
     chunk, e = w.function(body), w.e
-    pointers = [*pointers, w.numbers(numbers)] if numbers else pointers
-    groups = min(chunks, units // w.machine.sharing.group)
-    if groups < 2:
-        _run(w, chunk, _table(w, pointers), chunks, ask)
+    pointers = [address(w, x) for x in (*pointers, *([[*numbers]] if numbers else []))]
+    many = groups(w, chunks, units)
+    if many < 2:
+        _run(w, chunk, table(e, pointers), chunks, ask)
     else:
-        first, each, count = e.slot("i64", 8), w.number(-(-chunks // groups)), w.number(chunks)
-        table, chunk = _table(w, [*pointers, first]), w.function(_later(chunk, len(pointers)))
+        first, each, count = e.slot("i64", 8), w.number(-(-chunks // many)), w.number(chunks)
+        args, chunk = table(e, [*pointers, first]), w.function(_later(chunk, len(pointers)))
         w.loops_here += 1
         start, opened = e.begin_loop(0, count, each)
         e.do(f"store i64 {start}, ptr {first}")
         left = e.op(f"sub i64 {count}, {start}")
-        _run(w, chunk, table, e.least(each, left), ask)
-        interrupts.end_of_iteration(w, units // groups, None)
+        _run(w, chunk, args, e.least(each, left), ask)
+        interrupts.end_of_iteration(w, units // many, None)
         e.end_loop(opened)
     bounds.stop_if_violated(w)
 
 
-def _table(w, pointers: list[str]) -> str:
-    table = w.e.slot(f"[{max(len(pointers), 1)} x ptr]", 16)
+def groups(w, chunks: int, units: int) -> int:
+    """How many groups chunks are run in, between which a signal may end them."""
+    return min(chunks, units // w.machine.sharing.group)
+
+
+def table(e: Emitter, pointers: list[str]) -> str:
+    """Pointers side by side."""
+    made = e.slot(f"[{max(len(pointers), 1)} x ptr]", 16)
     for i, p in enumerate(pointers):
-        w.e.do(f"store ptr {p}, ptr {w.e.element(table, 'ptr', i)}")
-    return table
+        e.do(f"store ptr {p}, ptr {e.element(made, 'ptr', i)}")
+    return made
 
 
 def _run(w, chunk: str, table: str, chunks: int | str, ask: str | None) -> None:

@@ -18,6 +18,7 @@ from catena.compiler.emit import (
     amx,
     amx_packing,
     bounds,
+    calls,
     checks,
     contract,
     control,
@@ -65,15 +66,18 @@ class ProgramWriter:
         self.uses: set[str] = set()  # "blas", "stacks": what the entry makes ready
         self._pointers: dict[Buffer, str] = {}
 
-    def block(self, block: Block) -> None:
-        """Writes the steps of a block."""
-        outside, self.values = self.values, block.values
-        for step in block.steps:
+    def block(self, block: Block, outermost: bool = False) -> None:
+        """Writes the steps of a block; calls of the `outermost` one, which runs once, may stand in a table."""
+
+        def write(step: Step) -> None:
             rule = RULES[type(step)]
             if self.clock is None:
                 rule(self, step)
             else:
                 self.clock.around(self, step, rule)
+
+        outside, self.values = self.values, block.values
+        calls.steps(self, block.steps, write, outermost)
         self.values = outside
 
     # ---- memory --------------------------------------------------------------------------------------------
