@@ -78,9 +78,7 @@ def _takes_apart(users: list[Value], v: Value, whole: Value) -> bool:
 
 
 def _joins(v: Value) -> Value | None:
-    """The concatenation that a few elementwise operations lead to, where these are of nothing else but inputs, and what
-    is spread.
-    """
+    """The concatenation that a few elementwise operations of it, of inputs and of what is spread lead to."""
     pending, left, found = [v], MOST, None
     while pending and left:
         x, left = pending.pop(), left - 1
