@@ -36,7 +36,7 @@ class Choice(NamedTuple):
         return Type(self.elem, max(self.width, SIZE))
 
     @property
-    def index(self) -> Type:
+    def places(self) -> Type:
         return Type(FORMATS[self.elem].integer if self.elem in FORMATS else self.elem, self.width)
 
     @property
@@ -46,7 +46,7 @@ class Choice(NamedTuple):
     @property
     def definition(self) -> str:
         """As LLVM makes one instruction of it, and one that leaves out the other bits of the integers."""
-        index = self.index
+        index = self.places
         lines = [f"%at = and {index} %index, {literal(index, self.table.width - 1)}"]
         if self.width == 1:
             lines.append(f"%out.0 = extractelement {self.table} %table, {index} %at")
@@ -60,12 +60,12 @@ class Choice(NamedTuple):
 
     def by(self, instruction: str) -> Own:
         """By an instruction that takes the low bits."""
-        call = f"{self.result} @{instruction}({self.table} %table, {self.index} %index)"
+        call = f"{self.result} @{instruction}({self.table} %table, {self.places} %index)"
         lines = [f"%out = call {call}", f"ret {self.result} %out"]
-        return Own(self._defined(lines), (f"declare {self.result} @{instruction}({self.table}, {self.index})",))
+        return Own(self._defined(lines), (f"declare {self.result} @{instruction}({self.table}, {self.places})",))
 
     def _defined(self, lines: list[str]) -> str:
-        return _defined(self.result, f"{self.name}({self.table} %table, {self.index} %index)", lines)
+        return _defined(self.result, f"{self.name}({self.table} %table, {self.places} %index)", lines)
 
 
 def subnormal_name(width: int) -> str:

@@ -87,7 +87,8 @@ def part(which: str, x: Value) -> Value:
     """A `helpers.Part` of doubles, in registers of so many."""
     writer, width = x.writer, x.type.width
     if width > writer.doubles:
-        return _shuffled(*(part(which, _half(x, k)) for k in range(2)), range(width))
+        low, high = (part(which, _half(x, k)) for k in range(2))
+        return _shuffled(low, high, range(width))
     one = Part(which, x.elem, width)
     writer.declares.add(one.definition)
     return writer.emit(x.type, f"call {x.type} {one.name}({x.type} {x.name})")
