@@ -82,22 +82,25 @@ def _direct(w, step: Launch) -> Call:
 
 def _through_pool(w, chunks: parallel.Chunks) -> Call | None:
     """The call of the pool, or of the function where it has one chunk; None where chunks are run in groups."""
-    if parallel.groups(w, chunks.count, chunks.units) >= 2 or chunks.ask is not None:
+    if parallel.groups(w, chunks.many, chunks.units) >= 2 or chunks.ask is not None:
         return None
     addresses = [*chunks.pointers, *([[*chunks.numbers]] if chunks.numbers else [])]
     function, count = w.function(chunks.body), len(addresses)
-    if chunks.count == 1:
+    if chunks.many == 1:
         return Call(_stub_of_one(count), function, addresses, [])
     if w.pool is None:
-        return Call(_stub_of_chunks(count), function, addresses, [chunks.count])
-    return Call(_stub_of_pool(count), function, [POOL, *addresses], [chunks.count])
+        return Call(_stub_of_chunks(count), function, addresses, [chunks.many])
+    return Call(_stub_of_pool(count), function, [POOL, *addresses], [chunks.many])
 
 
 def write(w, calls: list[Call]) -> None:
     """Writes the loop that makes the calls, and their rows. Behind these come the numbers that are given by addresses,
     and behind the functions those so given: of which are the same ones by chance, the text tells nothing.
     """
-    e, rows, tables, known, bases = w.e, [], [], {}, {}
+    e, rows = w.e, []
+    tables: list = []
+    known: dict[tuple, int] = {}
+    bases: dict[str, int] = {}
     first = sum(call.words for call in calls)
     functions = [name for call in calls for name in (w.function(call.stub), call.function)]
     for call in calls:

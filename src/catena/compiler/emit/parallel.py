@@ -15,7 +15,7 @@ class Chunks(NamedTuple):
 
     body: str
     pointers: list
-    count: int
+    many: int
     numbers: Sequence[int]
     units: int
     ask: str | None = None
