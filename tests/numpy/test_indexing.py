@@ -623,3 +623,26 @@ def jnp_to_numpy(index):
         if isinstance(index, tuple)
         else (np.asarray(index) if isinstance(index, catena.Array) else index)
     )
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "max"])
+@pytest.mark.parametrize("shape", [(300,), (3, 300), (5, 2, 150)])
+def test_wide_rows_are_updated_one_after_the_other(name, shape):
+    """Rows that come twice, negative ones, and such that are not there; values that are spread, and for each row."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(1, 2, (7, *shape)).astype(np.float32)
+    rows = np.array([3, 0, 3, -1, 3, 6, -7])
+    numpys = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "max": np.maximum}
+    for values in (rng.uniform(1, 2, (len(rows), *shape)), rng.uniform(1, 2, shape), np.float64(1.5)):
+        values = np.asarray(values, np.float32)
+        expected = x.copy()
+        for at, row in zip(rows, np.broadcast_to(values, (len(rows), *shape))):
+            expected[at] = numpys[name](expected[at], row)
+        update = lambda x, rows, values: getattr(x.at[rows], name)(values)  # noqa: E731
+        got = update(jnp.asarray(x), jnp.asarray(rows), jnp.asarray(values))
+        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(got, catena.jit(update)(x, rows, values))
+    beyond = getattr(jnp.asarray(x).at[np.array([0, 7])], name)(2.0)
+    np.testing.assert_array_equal(beyond, getattr(jnp.asarray(x).at[np.array([0])], name)(2.0))
+    with pytest.raises(ValueError, match="Incompatible types for broadcasting"):
+        getattr(jnp.asarray(x).at[jnp.asarray(rows)], name)(jnp.ones((2, *shape)))

@@ -398,7 +398,7 @@ def addressing(operand_shape: tuple, indices_shape: tuple, numbers: Numbers) -> 
     return Addressing(operand_shape, indices_shape, numbers)
 
 
-_WIDE_ROW = 256  # from this width on, one call for each row is faster than ``ufunc.at``
+WIDE_ROW = 256  # from this width on, one call for each row is faster than ``ufunc.at``
 
 
 class Written:
@@ -430,7 +430,7 @@ class Written:
     def combine(self, ufunc: np.ufunc):
         """Combine every update with what it addresses, in order."""
         width = self.table[:1].size
-        if width < _WIDE_ROW:
+        if width < WIDE_ROW:
             ufunc.at(*self.flat())
             return
         updates = self.updates.reshape((-1, *self.table.shape[1:]))
