@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import catena as jax
+import catena.numpy as jnp
 from catena.compiler.machine import AARCH64, ICE_LAKE, X86_64_V3
 from catena.compiler.native.host import this_machine
 from catena.compiler.native.instructions import with_instructions
@@ -49,3 +51,18 @@ def test_processors_have_what_is_called():
         assert with_instructions(text, machine.features) == text
     own = with_instructions(text, ICE_LAKE.features)
     assert "insertelement" not in own and "fpclass" in own and own.count("define") == text.count("define")
+
+
+def test_instructions_that_the_module_calls_elsewhere_are_declared_once():
+    """Lanes are chosen at places of each row, too."""
+    x = np.random.default_rng(0).standard_normal((2000, 8)).astype(np.float32)
+    got = jax.jit(lambda x: jnp.tanh(jnp.take_along_axis(x, jnp.argsort(x, 1), 1)))(x)
+    np.testing.assert_allclose(got, np.tanh(np.sort(x, 1)), rtol=1e-6)
+    text = harness.module_text("erf", "float", 16)
+    (declared,) = [
+        line
+        for line in with_instructions(text, ICE_LAKE.features).splitlines()
+        if "@llvm.x86.avx512.perm" in line and line.startswith("declare")
+    ]
+    own = with_instructions(f"{text}\n{declared}", ICE_LAKE.features)
+    assert own.count(declared) == 1

@@ -4,6 +4,7 @@ without others beside them. They compute the same bits.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from catena.compiler.vector_math import helpers
@@ -29,7 +30,13 @@ def with_instructions(text: str, features: frozenset[str]) -> str:
         if general in text:
             text = text.replace(general, own.definition)
             declares.update(dict.fromkeys(own.declares))
-    return "\n".join([*declares, text])
+    return "\n".join([*(line for line in declares if not _is_declared(line, text)), text])
+
+
+def _is_declared(line: str, text: str) -> bool:
+    """Whether a function that `line` declares is declared in the module, as those are by which lanes are chosen."""
+    name = line[line.index("@") : line.index("(")]
+    return re.search(rf"^declare [^\n]*{re.escape(name)}\(", text, re.MULTILINE) is not None
 
 
 @cache
