@@ -121,6 +121,7 @@ ROWS = [
     (GRAPHS, "compiler/test_threads.py"),
     (TEXTS, "compiler/test_variants.py", "test_more_iterations_need_no_more_functions"),
     (GRAPHS, "compiler/test_vector_math.py"),
+    (GRAPHS, "compiler/test_instructions.py", "test_the_bits_are_the_same"),
     (GRAPHS, "compiler/test_lookup.py"),
     (GRAPHS, "compiler/test_interpret.py"),
     (GRAPHS, "compiler/test_turning.py"),
