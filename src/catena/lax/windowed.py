@@ -401,6 +401,13 @@ def addressing(operand_shape: tuple, indices_shape: tuple, numbers: Numbers) -> 
 WIDE_ROW = 256  # from this width on, one call for each row is faster than ``ufunc.at``
 
 
+def combine_rows(ufunc: np.ufunc, table: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
+    """Combine each update with the row of the table that it is for, one after the other."""
+    for at, update in zip(rows.tolist(), updates, strict=True):
+        row = table[at]
+        ufunc(row, update, out=row)
+
+
 class Written:
     """A copy of the operand with the elements that a scatter addresses laid open.
 
@@ -433,10 +440,7 @@ class Written:
         if width < WIDE_ROW:
             ufunc.at(*self.flat())
             return
-        updates = self.updates.reshape((-1, *self.table.shape[1:]))
-        for at, update in zip(self.rows.reshape(-1).tolist(), updates, strict=True):
-            row = self.table[at]
-            ufunc(row, update, out=row)
+        combine_rows(ufunc, self.table, self.rows.reshape(-1), self.updates.reshape((-1, *self.table.shape[1:])))
 
     def flat(self):
         """Table, positions and updates with every element of the table addressed by itself.

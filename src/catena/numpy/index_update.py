@@ -27,7 +27,7 @@ from catena.core.source import drops_its_call
 from catena.core.trace import same_value
 from catena.core.traceback import shorten
 from catena.lax.whole import whole
-from catena.lax.windowed import WIDE_ROW, GatherScatterMode
+from catena.lax.windowed import WIDE_ROW, GatherScatterMode, combine_rows
 from catena.numpy.arithmetic import divide, power
 from catena.numpy.boundary import SCALARS, convert, convert_as_asked, dtype_of
 from catena.numpy.conversion import from_object
@@ -337,7 +337,8 @@ def _write(ufunc, new, key, values):
     if any(k.dtype != dtypes.BOOL for k in arrays):  # an element may be addressed twice
         values = np.asarray(values, new.dtype)  # a hundred times faster so
         if len(entries) == 1 and arrays[0].ndim == 1 and math.prod(new.shape[1:]) >= WIDE_ROW:
-            _write_rows(ufunc, new, arrays[0], values)
+            rows = arrays[0]
+            combine_rows(ufunc, new, rows, np.broadcast_to(values, (rows.size, *new.shape[1:])))
             return
         axes = max(k.ndim for k in arrays)
         if 0 < values.ndim < axes and new.ndim == 1:  # NumPy to 2.5, at least, reads past the end of such values
@@ -349,13 +350,6 @@ def _write(ufunc, new, key, values):
         new[key] = ufunc(part, values)
     else:
         ufunc(part, values, out=part)
-
-
-def _write_rows(ufunc, new, rows, values):
-    """One row after the other, each by one call: ``ufunc.at`` takes fifteen times as long."""
-    for at, update in zip(rows.tolist(), np.broadcast_to(values, (rows.size, *new.shape[1:])), strict=True):
-        row = new[at]
-        ufunc(row, update, out=row)
 
 
 def _machine_indices(key):

@@ -9,6 +9,7 @@ it becomes a call says a *stub*, one for all functions with so many addresses an
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 from catena.compiler.emit import contract, launches, parallel
@@ -175,6 +176,7 @@ def _written(e: Emitter) -> str:
     return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
+@cache  # of a few
 def _stub(addresses: int, numbers: int) -> str:
     """Of functions that are given addresses and numbers."""
     e = Emitter()
@@ -184,6 +186,7 @@ def _stub(addresses: int, numbers: int) -> str:
     return _written(e)
 
 
+@cache  # of a few
 def _stub_of_one(addresses: int) -> str:
     """Of functions that run a chunk, the only one."""
     e = Emitter()
@@ -191,6 +194,7 @@ def _stub_of_one(addresses: int) -> str:
     return _written(e)
 
 
+@cache  # of a few
 def _stub_of_chunks(addresses: int) -> str:
     """Likewise of several chunks, one after the other."""
     e = Emitter()
@@ -201,6 +205,7 @@ def _stub_of_chunks(addresses: int) -> str:
     return _written(e)
 
 
+@cache  # of a few
 def _stub_of_pool(addresses: int) -> str:
     """Likewise by the pool, which is the first address."""
     e = Emitter()

@@ -163,9 +163,8 @@ class Storage:
             is_place = u.form == "gather" and v is not u.args[0] and u.size >= LONG_ROW * v.size
             if is_place and reads(v, self.stored, is_gather):
                 return f"{u.form} v{u.number} would read each place at a place"
-            heavy = (
-                self.leaves(v)[1] if u.form == "scatter" else weight
-            )  # most have no lanes: who else reads it spares nothing
+            # Most scatters have no lanes: who else reads what their places are made of spares them nothing.
+            heavy = self.leaves(v)[1] if u.form == "scatter" else weight
             if self._repeats(u, v) and (costly or heavy > cheap or wasted):
                 return f"{u.form} v{u.number} would compute each element several times"
         if len(users) > 1 and (costly or weight > 1):
@@ -263,8 +262,12 @@ def _reads_again(user: Value, v: Value) -> float:
         return user.size / max(v.size, 1)
     if user.form != "broadcast":
         return 1.0
-    last = max((d for d, n in zip(user.params.dims, v.shape) if n != 1), default=-1)
-    return math.prod(user.shape[: last + 1]) / max(v.size, 1)
+    return math.prod(user.shape[: _end_of_own(user, v)]) / max(v.size, 1)
+
+
+def _end_of_own(broadcast: Value, v: Value) -> int:
+    """Where a broadcast's dimensions along which `v` has several elements end: behind, these are repeated."""
+    return 1 + max((d for d, n in zip(broadcast.params.dims, v.shape) if n != 1), default=-1)
 
 
 def _lanes_gather(v: Value) -> bool:
@@ -277,8 +280,7 @@ def _is_beside(user: Value, v: Value) -> bool:
     spread over long rows.
     """
     if user.form == "broadcast":
-        last = max((d for d, n in zip(user.params.dims, v.shape) if n != 1), default=-1)
-        return math.prod(user.shape[last + 1 :]) >= LONG_ROW
+        return math.prod(user.shape[_end_of_own(user, v) :]) >= LONG_ROW
     if user.form == "scatter":
         at = user.params.indices
         rows = user.args[2].ndim - 1 in at.offset_dims and user.args[2].shape[-1] >= WIDE

@@ -65,17 +65,23 @@ def _triangular_transpose(ct, a, b, *, transpose_a, **params):
     return [None, out]
 
 
+def _of_one_matrix(solve, b, b_dim: int, behind: int):
+    """A batch of right-hand sides as more of them for one matrix: columns where the batch becomes the last axis
+    (`behind` 1), rows where it becomes the last but two (3). Returns the solutions and the axis of the batch.
+    """
+    b = move_axis(b, b_dim, get_aval(b).ndim - behind)
+    shape = get_aval(b).shape
+    d = len(shape) - max(behind, 2)  # it and the next become one
+    return reshape(solve(reshape(b, (*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :]))), shape), len(
+        shape
+    ) - behind
+
+
 def _triangular_batch(axis, args, dims, *, left_side, **params):
     (a, b), (a_dim, b_dim) = args, dims
-    if a_dim is None:  # one matrix for the whole batch: more right-hand sides
-        b = move_axis(b, b_dim, get_aval(b).ndim - 1 if left_side else get_aval(b).ndim - 3)
-        shape = get_aval(b).shape
-        if left_side:
-            merged = reshape(b, (*shape[:-2], shape[-2] * shape[-1]))
-        else:
-            merged = reshape(b, (*shape[:-3], shape[-3] * shape[-2], shape[-1]))
-        out = reshape(triangular_solve_p.bind(a, merged, left_side=left_side, **params), shape)
-        return out, len(shape) - 1 if left_side else len(shape) - 3
+    if a_dim is None:
+        solve = lambda b: triangular_solve_p.bind(a, b, left_side=left_side, **params)  # noqa: E731
+        return _of_one_matrix(solve, b, b_dim, 1 if left_side else 3)
     a, b = at_front(axis.size, a, a_dim), at_front(axis.size, b, b_dim)
     return triangular_solve_p.bind(a, b, left_side=left_side, **params), 0
 
@@ -214,11 +220,8 @@ def _tridiagonal_batch(axis, args, dims, **params):
     if any(dim is not None for dim in dims[:3]):
         args = [at_front(axis.size, x, dim) for x, dim in zip(args, dims, strict=True)]
         return tridiagonal_solve_p.bind(*args, **params), 0
-    *diagonals, b = args  # one matrix for the whole batch: more right-hand sides
-    b = move_axis(b, dims[3], get_aval(b).ndim - 1)
-    shape = get_aval(b).shape
-    merged = reshape(b, (*shape[:-2], shape[-2] * shape[-1]))
-    return reshape(tridiagonal_solve_p.bind(*diagonals, merged, **params), shape), len(shape) - 1
+    *diagonals, b = args
+    return _of_one_matrix(lambda b: tridiagonal_solve_p.bind(*diagonals, b, **params), b, dims[3], 1)
 
 
 def _tridiagonal_lower(b, *xs, outs, perturb_singular):
