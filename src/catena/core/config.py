@@ -148,6 +148,14 @@ FLAGS = {
             "Sums over the processes of MPI are folded in order of rank, as threads do it: the same bits everywhere.",
             traced=True,
         ),
+        Flag(
+            "jax_flush_subnormals",
+            False,
+            bool,
+            "Compiled programs take subnormal numbers as zeros, as those of XLA; products of such take processors a "
+            "hundred times as long.",
+            traced=True,
+        ),
         Flag("jax_default_device", None, "device", "Where new arrays are made."),
         Flag("jax_platforms", "cpu", str, "The platforms to use."),
         Flag("jax_platform_name", "", str, "The platform to use; an older name of jax_platforms."),

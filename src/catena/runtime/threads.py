@@ -13,7 +13,8 @@ what the next one reads there. (All claim from the first on where there are so m
 worker that wakes late can never touch a loop that has ended. Workers spin for some microseconds, then sleep
 on a futex: each first says that it is `asleep`, then the kernel looks whether the ticket it holds is still the last
 one; a caller first gives out a ticket, then looks whether somebody is asleep. So none is missed, and nobody is called
-where all are awake. They are Python threads that never leave native code.
+where all are awake. They are Python threads that never leave native code. Chunks compute as the caller does, subnormal
+numbers included, whichever thread runs them: the caller's `float_control` is a part of the loop.
 
 `CATENA_NUM_THREADS` sets the number of threads; without it, one for each processor that the process may use.
 """
@@ -26,6 +27,7 @@ import platform
 import threading
 
 from catena.core import locks
+from catena.runtime import float_control
 
 FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine()) if platform.system() == "Linux" else None
 PAUSES = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
@@ -50,6 +52,8 @@ def text() -> str:
 @wake = global i32 0
 @asleep = global i32 0
 @workers = global i32 0
+@control = global i64 0
+{float_control.text()}
 declare i64 @syscall(i64, ...)
 declare i32 @sched_yield()
 
@@ -82,6 +86,7 @@ run:
   %end = sub i64 %all, %ends
   %ended = sub i64 %end, 1
   %next = select i1 %at_end, i64 %ended, i64 %begun
+  call void @set_control(ptr @control)
   call void %f(ptr %a, i64 %next)
   %d = atomicrmw add ptr @done, i64 1 acq_rel
   ret i1 true
@@ -113,6 +118,7 @@ publish:
   store atomic i64 %closed, ptr @word seq_cst, align 8
   store atomic ptr %f, ptr @function release, align 8
   store atomic ptr %a, ptr @arguments release, align 8
+  call void @keep_control(ptr @control)
   store atomic i64 0, ptr @done release, align 8
   store atomic i64 %chunks, ptr @total release, align 8
   store atomic i64 %open, ptr @word seq_cst, align 8

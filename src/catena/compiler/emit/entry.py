@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import bounds, checks, stack_steps
+from catena.compiler.emit import bounds, checks, stack_steps, subnormals
 from catena.compiler.emit.module import NUMBERS, Module
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.emit.sizes import Sizes
@@ -38,6 +38,7 @@ def write_program(w: ProgramWriter, program: Program, returns_stacks: bool = Fal
         _check_arguments(e, inputs)
         for buffer, obj in zip(program.inputs, inputs):
             w.place(buffer, _pointer(e, obj))
+    compute, compute_as_before = subnormals.around_program(w)
     before, start = len(e.lines), e.block
     e.block = "body"
     if w.sites is not None:
@@ -61,10 +62,12 @@ def write_program(w: ProgramWriter, program: Program, returns_stacks: bool = Fal
         *prologue,
         "  br label %body",
         "body:",
+        *compute,
         *save,
         *body,
         "  br label %finish",
         "finish:",
+        *compute_as_before,
         *restore,
         *drop_stacks,
         *epilogue,

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from catena.compiler.emit import tasks
+from catena.compiler.emit import subnormals, tasks
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.plan.program import Host, Lapack
 from catena.runtime import kernels
@@ -24,7 +24,8 @@ def host(w, step: Host) -> None:
     for k, p in enumerate(pointers):
         e.do(f"store ptr {p}, ptr {e.element(table, 'ptr', k)}")
     target = w.external(kernels.Callback(step.callback, *step.specs))
-    status = e.op(f"call i32 {target}(ptr {table})")
+    with subnormals.as_before(w):
+        status = e.op(f"call i32 {target}(ptr {table})")
     w.stop_if(e.op(f"icmp ne i32 {status}, 0"), CALLBACK_RAISED)
 
 
@@ -46,7 +47,8 @@ def foreign(w, step: Host) -> None:
     before = e.op(f"load i64, ptr {count}")
     e.do(f"store i64 {e.op(f'add i64 {before}, 1')}, ptr {count}")
     e.do(f"store i64 {call.site}, ptr {waiting}")
-    status = e.op(f"call i32 {w.external(call)}({', '.join(given)})")
+    with subnormals.as_before(w):
+        status = e.op(f"call i32 {w.external(call)}({', '.join(given)})")
     e.do(f"store i64 0, ptr {waiting}")
     w.stop_if(e.op(f"icmp ne i32 {status}, 0"), CALLBACK_RAISED)
 

@@ -212,7 +212,12 @@ def code_level(size: int) -> int:
 
 
 # What an entry's module defines where it does nothing but find memory and call.
-CALLING = frozenset(["@entry", "@free_arena", "@free_idle_arena", "@blas_enter", "@blas_leave"])
+CALLING = frozenset(
+    [
+        *("@entry", "@free_arena", "@free_idle_arena", "@blas_enter", "@blas_leave"),
+        *("@keep_control", "@set_control", "@flush_subnormals"),
+    ]
+)
 
 
 def entry_level(text: str, level: int) -> int:
