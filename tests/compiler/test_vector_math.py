@@ -1,12 +1,13 @@
 """The vector mathematics library against mpmath, exact special values, and itself at other widths."""
 
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from catena.compiler import vector_math
-from catena.compiler.vector_math import accuracy, harness
+from catena.compiler.vector_math import accuracy, harness, mathematics
 from catena.compiler.vector_math.text import FORMATS
 from shares import crossed
 
@@ -201,3 +202,10 @@ def test_erfcx_of_floats_is_rounded_once():
             want = accuracy.mp.exp(exact * accuracy.mp.mpf(exact)) * accuracy.mp.erfc(exact) if exact < 20 else None
         if want is not None and want < FORMATS["float"].max:
             assert accuracy.error(value, want, "float") <= 0.51, exact
+
+
+def test_what_is_rounded_off_a_product_in_numpy_is_exact():
+    rng = np.random.default_rng(5)
+    x, y = (rng.standard_normal(500) * 10.0 ** rng.integers(-60, 60, 500) for _ in range(2))
+    lost = mathematics.Numpy.product_error(x, y, x * y)
+    assert [Fraction(a) * Fraction(b) - Fraction(a * b) for a, b in zip(x, y)] == [Fraction(e) for e in lost]

@@ -20,6 +20,11 @@ DOUBLE = np.dtype(np.float64)
 PRECISION = {"float": 2.0**-32, "double": 2.0**-53}  # of what is rounded to this type
 
 
+def _high_half(x: np.ndarray) -> np.ndarray:
+    """The number rounded to 26 of the 53 bits of its significand: what is left has 26 and a sign."""
+    return ((np.asarray(x, DOUBLE).view(np.int64) + (1 << 26)) & -(1 << 27)).view(DOUBLE)
+
+
 class Numpy:
     """The mathematics of NumPy and SciPy, on arrays of doubles."""
 
@@ -72,8 +77,10 @@ class Numpy:
 
     @staticmethod
     def product_error(x, y, product):
-        """x y - product, to as many digits as the long double has."""
-        return (x.astype(np.longdouble) * y - product).astype(DOUBLE)
+        """x y - product, of a product that was rounded once, by products of halves (Dekker 1971)."""
+        a, b = _high_half(x), _high_half(y)
+        c, d = x - a, y - b
+        return ((a * b - product) + (a * d + c * b)) + c * d
 
     short_exp, short_sqrt = np.exp, np.sqrt
 
