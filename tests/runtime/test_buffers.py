@@ -8,6 +8,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.core.ref import Block
 from catena.runtime import buffers, idle
 from catena.runtime.buffers import PAGE, Mapping
 from catena.runtime.native import Native
@@ -115,3 +116,41 @@ def test_large_arrays_of_numpy_are_copied_to_the_memory_of_results(dtype):
     np.testing.assert_array_equal(y, x.astype(np.float32))
     x[0, 0] = 7
     assert y[0, 0] == 0
+
+
+def _place(x) -> int:
+    """Where in a line of memory an Array begins."""
+    return x.unsafe_buffer_pointer() % buffers.LINE
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int8"])
+@pytest.mark.parametrize("size", [4096, 5000, 40_000, 300_000])
+def test_copies_of_numpys_arrays_begin_where_a_line_of_memory_does(dtype, size):
+    """malloc says so of a quarter of the places it gives: of a dozen, some would not."""
+    x = (np.arange(size) % 101).astype(dtype)
+    copies = [jnp.asarray(x) for _ in range(12)]
+    assert {_place(c) for c in copies} == {0}
+    x[:] = 0
+    for c in copies:
+        np.testing.assert_array_equal(c, np.arange(size) % 101)
+
+
+def test_results_begin_where_a_line_of_memory_does():
+    f = jax.jit(lambda x: (x + 1, x[:-3] * 2, x.reshape(4, -1)[1:]))
+    for _ in range(6):
+        results = f(np.arange(24_000, dtype=np.float32))
+        assert [_place(r) for r in results] == [0, 0, 0]
+
+
+def test_memory_where_a_line_begins_is_an_arrays_own():
+    """Donated, it is worked in; a snapshot of a reference in it stays as it is."""
+    x = jnp.asarray(np.zeros(20_000, np.float32))
+    place = x.unsafe_buffer_pointer()
+    y = jax.jit(lambda x: x + 1, donate_argnums=0)(x)
+    assert y.unsafe_buffer_pointer() == place
+    ref = jax.new_ref(jnp.asarray(np.zeros(20_000, np.float32)))
+    before = ref[...]
+    ref[3] = 5.0
+    assert before[3] == 0 and ref[3] == 5
+    part = np.asarray(y)[7:]  # of NumPy's: somebody else's memory
+    assert part.base is not None and not isinstance(part.base, Block)

@@ -37,6 +37,16 @@ def convert(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return cast(values)
 
 
+def convert_into(out: np.ndarray, values: np.ndarray) -> None:
+    """Write ``values``, cast to the dtype of ``out``, into it; NumPy's own casts need no memory beside it."""
+    cast = _CASTS.get((values.dtype, out.dtype)) or _remembered_cast(values.dtype, out.dtype)
+    if cast.func in (_plain, _quietly):
+        with np.errstate(all="ignore"):
+            np.copyto(out, values, casting="unsafe")
+    else:
+        np.copyto(out, cast(values))
+
+
 def convert_scalar(x, dtype: np.dtype) -> np.ndarray:
     """A Python number as a 0-d array of ``dtype``, by way of the widest numbers and not of the default dtypes: an
     integer that 64 bits hold wraps around, and a float may be any. OverflowError for larger integers, TypeError where

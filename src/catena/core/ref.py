@@ -54,9 +54,15 @@ class Cell:
         return f"Cell({self.aval})"
 
 
+class Block(np.ndarray):
+    """Memory that is made for one array, which lies in it where a line of memory begins."""
+
+    __slots__ = ()
+
+
 def is_own(value: np.ndarray) -> bool:
-    """Whether memory that the array does not own is that of the pool, which gives it to one array."""
-    return isinstance(value.base, mmap.mmap)
+    """Whether memory that the array does not own is that of the pool, or a block, which are given to one array each."""
+    return isinstance(value.base, (mmap.mmap, Block))
 
 
 def _count(cell: Cell) -> int:

@@ -123,23 +123,26 @@ def numpy_array(x) -> Array:
 
 
 def owned_copy(x, dtype) -> np.ndarray:
-    """A NumPy value as a new C-contiguous NumPy array of ``dtype``; a large one on huge pages, as results are."""
-    if x.size * dtype.itemsize >= buffers.PAGE:
-        return _large_copy(np.asarray(x), dtype)
+    """A NumPy value as a new C-contiguous NumPy array of ``dtype``; one of some size where a line of memory begins, a
+    large one on huge pages, as results are.
+    """
+    used = x.size * dtype.itemsize
+    if used >= buffers.COPIED:
+        return _placed_copy(np.asarray(x), dtype, used)
     if x.dtype == dtype:
         return np.array(x, dtype=dtype, order="C")
     return np.ascontiguousarray(casts.convert(np.asarray(x), dtype)).reshape(np.shape(x))
 
 
-def _large_copy(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _placed_copy(x: np.ndarray, dtype: np.dtype, used: int) -> np.ndarray:
     """Pieces are converted one by one: they stay in caches."""
-    copy = buffers.pool.empty(x.shape, dtype)
+    copy = buffers.on_a_line(used, x.shape, dtype) if used < buffers.PAGE else buffers.pool.empty(x.shape, dtype)
     if x.dtype == dtype:
         np.copyto(copy, x)
         return copy
     values, flat = x.reshape(-1), copy.reshape(-1)
     for at in range(0, x.size, CONVERTED):
-        flat[at : at + CONVERTED] = casts.convert(values[at : at + CONVERTED], dtype)
+        casts.convert_into(flat[at : at + CONVERTED], values[at : at + CONVERTED])
     return copy
 
 

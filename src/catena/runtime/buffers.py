@@ -9,6 +9,7 @@ too (see `idle`).
 
 from __future__ import annotations
 
+import ctypes
 import math
 import mmap
 import os
@@ -21,11 +22,18 @@ import numpy as np
 
 from catena.core import locks
 from catena.core.errors import OutOfMemoryError
+from catena.core.ref import Block
 from catena.runtime import idle
+from catena.runtime.layout import DATA
 
 SMALLEST = 1 << 17  # bytes from which malloc gives memory back to the system as soon as it is free
 PAGE = 2 << 20
 NEARLY_FULL = PAGE * 3 // 4  # bytes from which the last page of an array is a huge one
+LINE = 64  # bytes of a line of memory: a vector of as many that begins inside of one is two accesses
+ALIGNED = 1 << 16  # bytes from which a result begins with a line: finding its place takes as long as one pass gains
+COPIED = 1 << 12  # the same of a copy of what a user has, which programs read again and again
+BYTES = np.dtype(np.uint8)
+_word = ctypes.c_uint64.from_address
 STEP = 1 << 16  # between the sizes of mappings too small for huge pages
 # Python maps shared memory where it is not told: a fork's child would write into its parent's arrays.
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
@@ -199,9 +207,17 @@ pool = Pool(idle_bound())
 
 
 def maker(shape: tuple, dtype: np.dtype) -> Callable[[tuple, np.dtype], np.ndarray]:
-    """What allocates arrays of this type: the pool where they are large, else `np.empty`."""
+    """What allocates arrays of this type: the pool where they are large, else `np.empty`, or where a line begins."""
     used = math.prod(shape) * dtype.itemsize
-    return partial(pool.lend, used, rounded(used)) if used >= SMALLEST else np.empty
+    if used >= SMALLEST:
+        return partial(pool.lend, used, rounded(used))
+    return partial(on_a_line, used) if used >= ALIGNED else np.empty
+
+
+def on_a_line(used: int, shape: tuple, dtype: np.dtype) -> np.ndarray:
+    """An array of so many bytes that begins where a line does: of those that malloc gives, a quarter do."""
+    block = Block(used + LINE, BYTES)
+    return np.ndarray(shape, dtype, block, -_word(id(block) + DATA).value % LINE)
 
 
 def copy(array: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ from catena.core.placed import (
     spans_processes,
 )
 from catena.core.placement import Placement
-from catena.core.ref import core_of, is_reference
+from catena.core.ref import core_of, is_own, is_reference
 from catena.core.stack import is_stack
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import Tracer, leaf_value
@@ -346,7 +346,7 @@ def is_ours(values: list, i: int, holders: int = 1) -> bool:
         return False
     value = values[i]
     flags = value.flags.num
-    own = flags & OWN_DATA or isinstance(value.base, buffers.mmap.mmap)
+    own = flags & OWN_DATA or is_own(value)
     return bool(own) and flags & READY == READY and not context.debug_checks
 
 
