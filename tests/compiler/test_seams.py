@@ -13,7 +13,7 @@ from catena.compiler.kernels import conditions
 from catena.compiler.kernels.body import Stmt
 from catena.compiler.kernels.loops import Nest, Store
 from catena.compiler.machine import X86_64_V3
-from catena.compiler.native.compile import nests, text_of
+from catena.compiler.native.compile import nests, program_of, text_of
 from catena.core.context import context
 
 SIZES = [1, 2, 7, 8, 9, 15, 16, 17, 31, 40, 64, 100, 129]
@@ -176,6 +176,43 @@ def test_what_lies_between_has_no_masks():
     written = text_of(jax.make_jaxpr(lambda x: STENCILS["roll"](jnp, x))(jnp.ones((50, 64))), machine=X86_64_V3)
     masks = re.findall(r"masked\.load\.v8f32\.p0\([^<]*<8 x i1> (\S+)", written)
     assert masks and 0 < sum(m.startswith("%") for m in masks) <= 8
+
+
+FOLDS = {
+    "sum": lambda np, x: np.sum(x, 0),
+    "sum of all": lambda np, x: np.sum(x),
+    "largest": lambda np, x: np.max(x, 0),
+    "largest of all": lambda np, x: np.max(x),
+    "sums of rows": lambda np, x: np.sum(x, -1),
+    "place of the least": lambda np, x: np.argmin(x, -1),
+    "any": lambda np, x: np.any(x > 90, 0),
+}
+JOINED = [
+    ((700, 300), (500, 300)), ((5, 70), (40, 70)), ((1000, 7), (24, 7)), ((40, 100), (40, 3)), ((60000,), (7,)),
+    ((9, 60000), (3, 60000)), ((3, 33), (3, 300)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fold", FOLDS)
+def test_a_fold_of_what_is_joined(fold):
+    """Parts that are computed are folded where they lie: the bits are those of the whole array in memory."""
+    rng = np.random.default_rng(3)
+    for first, second in JOINED:
+        axis = 0 if second[1:] == first[1:] else 1
+        for dtype in ("float32", "int8", "bfloat16"):
+            a, b = (jnp.asarray(rng.integers(-50, 50, s)).astype(dtype) for s in (first, second))
+            joined = jnp.concatenate([a + a, b], axis)
+            found = jax.jit(lambda a, b: FOLDS[fold](jnp, jnp.concatenate([a + a, b], axis)))(a, b)  # noqa: B023
+            np.testing.assert_array_equal(found, jax.jit(lambda x: FOLDS[fold](jnp, x))(joined))
+
+
+@pytest.mark.parametrize("fold", FOLDS)
+def test_a_fold_of_what_is_joined_is_one_kernel(fold):
+    """Nothing is joined in memory, and nothing masked: parts meet between vectors."""
+    f = lambda a, b: FOLDS[fold](jnp, jnp.concatenate([2 * a, b], 1))
+    made = jax.make_jaxpr(f)(jnp.ones((400, 160)), jnp.ones((400, 96)))
+    assert not re.search("call.*masked.load", text_of(made, machine=X86_64_V3))
+    assert program_of(made).arena_bytes < 400 * 160
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32"])

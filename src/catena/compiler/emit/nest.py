@@ -251,8 +251,8 @@ class NestWriter:
         clamp = loops.is_idempotent(self.nest, d, self.in_place)
         if d in self.cut:
             _vectors_in_pieces(self, level, d, r, clamp, copies)
-            return
-        self._segment(level, d, Segment(r.start, r.stop, width, unroll, clamp), copies)
+        else:
+            self._segment(level, d, Segment(r.start, r.stop, width, unroll, clamp), copies)
         if r.extent is not None:
             self._rest(level, d, r, copies)
 
@@ -424,7 +424,10 @@ def _folded(writer: NestWriter, level: int, d: int, copies: list[Copy]) -> None:
     e, n, width, step = writer.e, writer.nest.extents[d], writer.nest.width, writer.nest.block(d)
     ends = n - n % step, n - n % width, n - width
     blocks, vectors, end = (e.sizes.named("i64", x, role) for role, x in enumerate(ends, 1))
-    writer._segment(level, d, Segment("0", blocks, width, writer.nest.unroll), copies)
+    if d in writer.cut:
+        _vectors_in_pieces(writer, level, d, Range("0", blocks), False, copies)
+    else:
+        writer._segment(level, d, Segment("0", blocks, width, writer.nest.unroll), copies)
     if n % step == 0:
         return
     if step > width:
@@ -471,13 +474,12 @@ def _lanes_from(body: BodyWriter, first, type_: str = "i64") -> str | None:
 def _cut(w: NestWriter) -> set[int]:
     """The loops that are cut (see `seams`). Sums that go in blocks stay whole, and so do iterations together."""
     nest = w.nest
-    if nest.together is not None or nest.run is not None or nest.unroll > 1:
+    if nest.together is not None or nest.run is not None:
         return set()
     blocks = None if w.cascade is None else w.cascade.level
     levels = (k for k in range(len(w.outer), len(nest.order)) if k != blocks)
-    given = [d for d in w.ranges if d in nest.reduced]
     along = [nest.order[k] for k in levels if not w.small or nest.order[k] == nest.vector]
-    return seams.plan(nest, [d for d in along if d not in given], w.ranges)
+    return seams.plan(nest, along, w.ranges)
 
 
 def _in_pieces(w: NestWriter, level: int, d: int, start, stop, copies: list[Copy]) -> None:
@@ -508,18 +510,18 @@ def _part(w: NestWriter, start, stop, piece: seams.Piece, asked: bool):
 
 
 def _vectors_in_pieces(w: NestWriter, level: int, d: int, r: Range, clamp: bool, copies: list[Copy]) -> None:
-    """The lanes over a range, which begins with a whole vector; its last one, which is moved back, knows nothing."""
-    e, width = w.e, w.nest.width
-    whole = e.op(f"and i64 {r.stop}, {-width}") if clamp else r.stop
+    """The lanes over a range, which begins with a whole block; its last one, which is moved back, knows nothing."""
+    e, width, unroll = w.e, w.nest.width, w.nest.unroll
+    whole = e.op(f"and i64 {r.stop}, {-width * unroll}") if clamp else r.stop
     for piece in seams.pieces(w.nest, d, None):
         with _part(w, r.start, whole, piece, True) as (first, end), w.layout.where(piece.settled):
-            w._segment(level, d, Segment(first, end, width, 1), copies)
+            w._segment(level, d, Segment(first, end, width, unroll), copies)
     if clamp:
         some, done = e.label(), e.label()
         e.branch(e.op(f"icmp slt i64 {whole}, {r.stop}"), some, done)
         e.start(some)
         w.body.width = width
-        w._block(level, d, e.op(f"sub i64 {r.stop}, {width}"), Segment(whole, r.stop, width, 1), copies)
+        w._block(level, d, e.op(f"sub i64 {r.stop}, {width * unroll}"), Segment(whole, r.stop, width, unroll), copies)
         w.body.width = 1
         e.jump(done)
         e.start(done)

@@ -34,19 +34,18 @@ class Piece(NamedTuple):
 
 def pieces(nest: Nest, d: int, n: int | None, first: int = 0) -> list[Piece]:
     """The pieces of the loop over dimension `d` from `first` up to `n`, or up to any number; along the lanes, of whole
-    vectors, but for the last, which is moved back over those before it where it is not.
+    blocks, but for the last, which is moved back over those before it where it is not.
     """
     seams = conditions.find(nest, d)
     places = {s.place for s in seams.values() if s.place is not None and s.place > first and (n is None or s.place < n)}
-    width = nest.width if d == nest.vector else 1
-    size = nest.block(d) if d == nest.vector else 1
+    at_once, size = (nest.width * nest.unroll, nest.block(d)) if d == nest.vector else (1, 1)
     cuts = {p - (p - first) % size for p in places} | {p + (first - p) % size for p in places}
     if n is not None and places:
-        cuts.add(n - (n - first) % width)
+        cuts.add(n - (n - first) % at_once)
     starts = [first, *sorted(c for c in cuts if first < c and (n is None or c < n))]
     out = []
     for start, stop in zip(starts, [*starts[1:], n]):
-        begins = start if stop is None or d != nest.vector else max(min(start, stop - width), 0)
+        begins = start if stop is None or d != nest.vector else max(min(start, stop - at_once), 0)
         out.append(Piece(start, stop, conditions.settled(seams, begins, stop)))
     return out
 
@@ -72,4 +71,4 @@ def _length(nest: Nest, cut: dict[int, list[Piece]]) -> int:
     for each in itertools.product(*cut.values()):
         known = conditions.follow(nest, {i: x for piece in each for i, x in piece.settled.items()})
         total += sum(1 if i in known else weights[i] for i in conditions.needed(nest, known)) + len(nest.stores)
-    return total
+    return total * nest.unroll

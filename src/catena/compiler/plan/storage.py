@@ -96,18 +96,16 @@ class Storage:
 
     def _lies_in_rows(self, v: Value) -> bool:
         """Whether parts are joined along rows that are long, and only elementwise operations read them, one after the
-        other, up to what is stored, or to a fold of each part: then a loop over the rows of a part computes it, and
-        does all of these.
+        other, up to what is stored, or to a fold: then a loop over the rows of a part computes it, and does all of
+        these. What is folded is cut where parts meet, so parts are long there if they have as many elements.
         """
-        if math.prod(v.shape[v.params.dimension + 1 :]) < PART_ROW:
-            return False
         users = self._joined(self.users[v.number])
         while len(users) == 1 and users[0].form == "map":
             last = users[0].number
             users = self.users[last]
             if last in self.needed or len(users) > 1:
-                return True
-        return len(users) == 1 and _folds_within(users[0], v)
+                return math.prod(v.shape[v.params.dimension + 1 :]) >= PART_ROW
+        return len(users) == 1 and _folds_parts(users[0], v)
 
     def _joined(self, users: list) -> list:
         """The one value that all readers are for, as a choice is of a comparison and of what it compares: elementwise
@@ -249,9 +247,11 @@ def _reads_less(user: Value, v: Value) -> bool:
     return in_lanes and v.params.dimension < v.ndim - 1 and user.size <= v.size
 
 
-def _folds_within(user: Value, v: Value) -> bool:
-    """Whether a fold takes each part of a concatenation by itself, and no rows that many lanes hold."""
-    if not FORMS[user.form].fold or v.params.dimension in user.params.axes:
+def _folds_parts(user: Value, v: Value) -> bool:
+    """Whether a fold reads parts of a concatenation that are long beside its seams, and no short rows: lanes hold many
+    of these, and add up several axes in the order of memory.
+    """
+    if not FORMS[user.form].fold or math.prod(v.shape[v.params.dimension :]) < PART_ROW * len(v.args):
         return False
     return v.ndim - 1 not in user.params.axes or v.shape[-1] >= PART_ROW
 
