@@ -5,6 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import catena as jax
+import catena.numpy as jnp
+from catena import lax
 from compiled import Closed, check, compile_fn, f32, i32, run
 
 rng = np.random.default_rng(2)
@@ -335,3 +338,24 @@ def test_cumulative_along_every_axis_of_a_batch():
             np.flip(np.maximum.accumulate(np.flip(x.T, axis), axis), axis),
             x,
         )
+
+
+def test_a_number_that_a_branch_makes_goes_on_in_a_register():
+    """By way of the stacked output each iteration would wait until what it writes can be read again."""
+
+    def step(total, x):
+        total = lax.cond(x > 0, lambda t: 0.5 * t + x, lambda t: jnp.sin(t) - x, total)
+        return total, total
+
+    f = jax.jit(lambda x: lax.scan(step, jnp.float32(0), x))
+    x = normal(50)
+    text = f.lower(x).compile().as_text("program").split("\n")
+    at = next(i for i, line in enumerate(text) if line.strip() == "branch")
+    assert text[at + 1].split("->")[1].strip() == "slot[4]"
+    last, all_ = f(x)
+    total, expected = 0.0, []
+    for each in x.astype(float):
+        total = 0.5 * total + each if each > 0 else np.sin(total) - each
+        expected.append(total)
+    np.testing.assert_allclose(all_, expected, rtol=1e-5, atol=1e-5)
+    assert last == all_[-1]

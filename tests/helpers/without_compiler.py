@@ -158,6 +158,8 @@ ROWS = [
     (TEXTS, "transform/test_slow.py", "test_a_function_is_told_once_with_its_line_its_parts_and_its_equations",
      "test_stages_and_programs_of_derivatives_are_told_of_too", "test_tracing_counts"),
     (TEXTS, "compiler/test_turns.py", "test_the_program_says_so"),
+    (MEMORY, "runtime/test_buffers.py", "test_memory_where_a_line_begins_is_an_arrays_own",
+     "test_results_begin_where_a_line_of_memory_does"),
     (MEMORY, "transform/test_jit.py", "test_arrays_keep_the_order_that_programs_read"),
     (TEXTS, "compiler/test_intervals.py", "test_an_index_that_is_never_beyond_is_used_as_it_is"),
     (GRAPHS, "compiler/test_found_by_search.py",

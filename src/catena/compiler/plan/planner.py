@@ -171,9 +171,12 @@ class Planner:
             if r not in made:
                 frame.last_use[r] = end
         copies, turns = [], []
+        in_registers: set[int] = set()  # what the next iteration waits for, which is not read from a stacked output
         for k, out in enumerate(region.outputs):
             r = frame.fused.root(out)
-            if r in made and r not in frame.targets and self._may_write(frame, made[r], r, carried.get(k)):
+            if r in in_registers:
+                copies.append(k)
+            elif r in made and r not in frame.targets and self._may_write(frame, made[r], r, carried.get(k)):
                 frame.targets[r] = dests[k]
                 frame.last_use[r] = end
             elif r in made and r not in frame.targets and k in carried and out.nbytes > SLOT_BYTES:
@@ -183,6 +186,8 @@ class Planner:
             elif not (k in carried and r == region.inputs[carried[k]].number):
                 copies.append(k)
                 frame.last_use[r] = end
+                if k in carried and r in made and r not in frame.targets and out.nbytes <= SLOT_BYTES:
+                    in_registers.add(r)
         return copies, turns
 
     def _start_there(self, frame: Frame, overwritten: dict[int, int], copies: list[int]) -> None:

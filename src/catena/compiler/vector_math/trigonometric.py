@@ -45,7 +45,7 @@ def reduce_moderate_angle(x: Value, as_pair: bool) -> tuple[Value, Pair]:
     n, n_integer = round_to_integer(x * 0.6366197723675814)
     r = fma(n, -first, x)
     if not as_pair:
-        return n_integer, Pair(fma(n, -third, fma(n, -second, r)), r.like(0.0))
+        return n_integer, Pair(fma(n, -second, r), r.like(0.0))  # of floats: no r is below 2^-31, n third below 2^-83
     product = two_product(n, second)
     difference = two_sum(r, -product.high)
     return n_integer, fast_two_sum(difference.high, fma(n, -third, difference.low - product.low))
