@@ -95,7 +95,10 @@ def _guard(w, e: Emitter, nest: Nest, own_function: bool, sizes=None) -> bounds.
 
 
 def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, pause=None) -> Kernel:
-    """The function that runs a nest on ranges of its open loops; equal nests have one."""
+    """The function that runs a nest on ranges of its open loops; equal nests have one, and are often one object."""
+    one = None if symbols.is_recording() or w.sites is not None else (id(nest), in_place, opened, pause)
+    if one in w.texts.of_nests:
+        return w.texts.of_nests[one]
     dims = (*nest.rows, opened.outer, opened.folded)
     sizes = tuple(w.values[b].nbytes for b in buffers) if w.sites is not None else ()  # checks hang on them
     w.checks.calls += nest.is_checked
@@ -106,6 +109,8 @@ def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, paus
         w.texts.variants[alike := _but_for_constants(name)] += 1
         floats = w.texts.variants[alike] > FEW_VARIANTS
         known[name] = _remembered(w, (key, floats), nest, buffers, in_place, opened, pause, floats)
+    if one is not None and not nest.is_checked:
+        w.texts.of_nests[one] = known[name]
     return known[name]
 
 

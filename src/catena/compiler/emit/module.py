@@ -150,6 +150,7 @@ class Texts:
     def __init__(self):
         self.functions: dict[str, str] = {}  # text -> name
         self.kernels: dict[tuple, str] = {}  # structure of a loop nest -> name of its function
+        self.of_nests: dict = {}  # the same, by the nest itself
         self.variants: Counter = Counter()  # structure but for constants -> how many there are
         self.helpers: dict = {}
         self._constants: list[np.ndarray] = []

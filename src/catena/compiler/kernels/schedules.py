@@ -29,13 +29,13 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = lo
         loops.schedule(nest, machine, in_place, few)
         if len(_known) >= MOST:
             _known.clear()
-        _known[key] = _touching(nest, {b: i for i, b in enumerate(buffers)})
+        _known[key] = touching(nest, {b: i for i, b in enumerate(buffers)})
     else:
-        vars(nest).update(vars(_touching(found, dict(enumerate(buffers)))))
+        vars(nest).update(vars(touching(found, dict(enumerate(buffers)))))
     return nest
 
 
-def _touching(nest: Nest, values: Mapping[int, int]) -> Nest:
+def touching(nest: Nest, values: Mapping[int, int]) -> Nest:
     """The nest with other values in the places of those that it touches."""
     made = Nest(**{f.name: _own(getattr(nest, f.name)) for f in fields(Nest)})
     for i, s in enumerate(nest.stmts):

@@ -17,7 +17,7 @@ from catena.compiler.graph.builder import Builder, physical
 from catena.compiler.graph.checks import Checks
 from catena.compiler.graph.region import Region
 from catena.compiler.graph.simplify import simplify
-from catena.compiler.kernels import loops
+from catena.compiler.kernels import loops, schedules
 from catena.compiler.machine import X86_64, Machine
 from catena.compiler.native import host, lengths, link, shared, workers
 from catena.compiler.native.executable import Executable, Parts
@@ -25,7 +25,7 @@ from catena.compiler.native.image import image
 from catena.compiler.native.recording import replaced
 from catena.compiler.native.report import describe
 from catena.compiler.plan.passes import plan
-from catena.compiler.plan.program import Program
+from catena.compiler.plan.program import Launch, Program
 from catena.core import failures
 from catena.core.context import context
 from catena.core.errors import CompileError
@@ -143,7 +143,7 @@ def _planned(closed_jaxpr, given: list[int], machine: Machine | None, checks: fr
 
 def nests(closed_jaxpr) -> list[str]:
     """The loop nests of the program, as text."""
-    return [loops.show(nest) for nest in program_of(closed_jaxpr).nests()]
+    return shown_nests(program_of(closed_jaxpr))
 
 
 def explain(closed_jaxpr) -> list[str]:
@@ -180,7 +180,7 @@ def compile_region(
     times.mark("emit")
     if dump:
         optimised = link.compile_text(text(), times, level)[1]
-        stages |= {"nests": _shown_nests(program), "ll": text(), "opt.ll": str(optimised)}
+        stages |= {"nests": "\n\n".join(shown_nests(program)), "ll": text(), "opt.ll": str(optimised)}
         _dump(Path(dump), name, {"graph": str(region), **stages, "s": link.assembly(text(), level)})
     can_fail = bool(region.sites or module.interruptible or module.sites or program.arena_bytes > STACK_ARENA)
     if made is not None:
@@ -261,8 +261,13 @@ def assembly(text: str) -> str:
     return link.assembly(text, link.code_level(len(text)))
 
 
-def _shown_nests(program: Program) -> str:
-    return "\n\n".join(loops.show(nest) for nest in program.nests())
+def shown_nests(program: Program) -> list[str]:
+    """The loop nests of a program, as text: equal ones that are one object each with their own names of values."""
+    found: list[str] = []
+    for _, step in program.steps():
+        names = step.names if isinstance(step, Launch) else None
+        found += [loops.show(schedules.touching(nest, names) if names else nest) for nest in step.nests()]
+    return found
 
 
 def _dump(folder: Path, name: str, stages: dict[str, str]) -> None:

@@ -22,10 +22,10 @@ from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Machine
 from catena.compiler.plan import nests, products
+from catena.compiler.plan.copies import beside, copied
 from catena.compiler.plan.fuse import Step as FusedStep
 from catena.compiler.plan.launches import launch
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.plan.products import beside
 from catena.compiler.plan.program import Buffer, Step, nest_reads, nest_writes, operations
 
 SIDE = 32  # rows and columns of a block of C: two tiles by two
@@ -229,7 +229,7 @@ def _in_room(p: Planner, frame: Frame, x: Value, order, shape: tuple, room: list
             made = _in_room(p, outside.frame, products.fixed(outside, x), order, shape, room, True)
         outside.made.append(made)
         return made
-    return products.copied(p, frame, _padded(frame, _moved(frame, x, order, shape), room), anew)
+    return copied(p, frame, _padded(frame, _moved(frame, x, order, shape), room), anew)
 
 
 def _right(p: Planner, frame: Frame, x: Value, dims, shape: tuple[int, int, int], anew: bool = False) -> Buffer:
@@ -243,7 +243,7 @@ def _right(p: Planner, frame: Frame, x: Value, dims, shape: tuple[int, int, int]
         outside.made.append(made)
         return made
     form = Panels(TYPES[NAMES[x.dtype]], *shape, 0, 0)
-    found, copied = products.strides(frame, x), None
+    found, packed = products.strides(frame, x), None
     steps = [] if found is None else [products.group(x, found[1], group) for group in dims]
     apart = [step for step in steps if step is not None]
     size = form.members * form.panels * form.panel
@@ -254,12 +254,12 @@ def _right(p: Planner, frame: Frame, x: Value, dims, shape: tuple[int, int, int]
         launch(p, frame, _words(frame, found[0], made, form, apart[0], apart[2]))
         return made
     else:
-        source = copied = products.copied(p, frame, _moved(frame, x, [d for group in dims for d in group], shape))
+        source = packed = copied(p, frame, _moved(frame, x, [d for group in dims for d in group], shape))
         by_member, by_term = form.terms * form.columns, form.columns
     made = p.allocate_anew(size) if anew else p.allocate(size)
     frame.steps.append(AmxPacking(form._replace(by_member=by_member, by_term=by_term), source, made))
-    if copied is not None:
-        p.free(copied)
+    if packed is not None:
+        p.free(packed)
     return made
 
 

@@ -42,6 +42,11 @@ class Kernel:
     kept: int = 0  # roots that may need memory
     piece: int = 0  # of the work on its space: see `cuts`
 
+    @property
+    def own(self) -> frozenset[int]:
+        """The values that it makes, at the places where it reads them."""
+        return frozenset([v.number for v in self.roots if not FORMS[v.form].fold])
+
 
 @dataclass
 class Step:

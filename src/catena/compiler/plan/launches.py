@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
+from dataclasses import replace
 
-from catena.compiler.graph import affine
+from catena.compiler.graph import affine, symbols
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import conditions, loops, schedules, short_rows
 from catena.compiler.kernels.loops import Nest, Store
 from catena.compiler.machine import Machine, Memory
-from catena.compiler.plan import ahead, bands, elements, partial, pauses, ranges, sharing, staging, stitch
+from catena.compiler.plan import ahead, alike, bands, elements, partial, pauses, ranges, sharing, staging, stitch
+from catena.compiler.plan.alike import Planned, Structure
 from catena.compiler.plan.nests import TOGETHER
 from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.program import Launch, Rows, nest_flops
+from catena.core.context import context
 
 INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
 MOST_BLOCKS = 4  # of them, outside of loops
@@ -55,6 +60,38 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
     units = sharing.work(nest)
     pause = pauses.plan(p.machine.sharing, nest, chunk / nest.extents[nest.order[0]] if chunk else 1)
     frame.steps.append(Launch(nest, operands, in_place, opened, chunk, units=units, pause=pause))
+
+
+def launch_alike(
+    p: Planner, frame: Frame, asked: Callable[[], Structure], make: Callable[[], Nest], in_place: bool = False
+) -> None:
+    """Adds the steps that run a nest, as `launch` does. Of nests of one structure, which is `asked` for, the first is
+    planned. In loops all are, and where numbers record, of which nothing may be asked, or memory is checked.
+    """
+    apart = p.depth or symbols.is_recording() or context.check_bounds
+    structure = None if apart else asked()
+    if structure is None or not structure.is_whole:
+        launch(p, frame, make(), in_place)
+        return
+    key = structure.what, in_place, len(frame.fused.steps) >= MANY_STEPS, tuple(structure.told)
+    found = p.launched.get(key)
+    if found is not None:
+        _again(p, frame, found, list(structure.numbers))
+        return
+    before, costs = len(frame.steps), p.costs.told()
+    launch(p, frame, make(), in_place)
+    made = frame.steps[before:]
+    if len(made) == 1 and isinstance(made[0], Launch) and structure.numbers.keys() >= made[0].operands.keys():
+        touched = [structure.numbers[b] for b in made[0].operands]
+        p.launched[key] = Planned(made[0], touched, [b - a for a, b in zip(costs, p.costs.told())])
+
+
+def _again(p: Planner, frame: Frame, found: Planned, numbers: list[int]) -> None:
+    """A launch that is planned already, on other values."""
+    p.costs.add(*found.costs)
+    names = {b: numbers[k] for b, k in zip(found.step.operands, found.touched)}
+    operands = {b: p.operand(frame, own) for b, own in names.items()}
+    frame.steps.append(replace(found.step, operands=operands, names=names, origin=None))
 
 
 def _few(p: Planner, frame: Frame, nest: Nest) -> int:
@@ -191,10 +228,11 @@ def _join(p: Planner, frame: Frame, made: list[Value], joins: list[Nest]) -> Non
 
 def kernel(p: Planner, frame: Frame, i: int, _) -> None:
     step = frame.fused.steps[i]
-    nest = frame.nests.alone(step)
     written = [p.define(frame, frame.fused.region.values[n]) for n in step.writes]
     reads = {frame.blocks[r] for r in step.reads if r in frame.blocks}
-    launch(p, frame, nest, in_place=any(b in reads for b in written))
+    in_place = any(b in reads for b in written)
+    asked = functools.partial(alike.of_kernel, frame.fused, step.kernel)
+    launch_alike(p, frame, asked, lambda: frame.nests.alone(step), in_place)
 
 
 def rows(p: Planner, frame: Frame, i: int, _) -> None:

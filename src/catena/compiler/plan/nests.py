@@ -49,13 +49,13 @@ class NestBuilder:
         """The loop nest of a step that is a kernel and does not run with others; it may have other extents."""
         nest, kernel = self.of(step), step.kernel
         if step.alternates and not kernel.axes:
-            step.nest = nest = self.in_turn(kernel.space, self._writes(kernel), _own(kernel))
+            step.nest = nest = self.in_turn(kernel.space, self._writes(kernel), kernel.own)
             step.alternates = False
         return nest
 
     def kernel(self, kernel: Kernel) -> tuple[Nest, bool]:
         """The loop nest of a kernel, and whether something in it is asked at every so many places."""
-        body = self.body(kernel.space, _own(kernel))
+        body = self.body(kernel.space, kernel.own)
         index = dims(len(kernel.space))
         stores, folds = [], []
         for v in kernel.roots:
@@ -369,11 +369,6 @@ def product_folds(body: Body, v: Value, lhs: Value, rhs: Value, a, b, offset) ->
 
 
 # ---- helpers -----------------------------------------------------------------------------------------------
-
-
-def _own(kernel: Kernel) -> frozenset:
-    """The values that a kernel makes, at the places where it reads them."""
-    return frozenset(v.number for v in kernel.roots if v.form not in ("reduce", "argreduce"))
 
 
 def dims(rank: int) -> tuple:

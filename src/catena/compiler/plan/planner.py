@@ -19,6 +19,7 @@ from catena.compiler.graph.region import Value
 from catena.compiler.kernels import loops
 from catena.compiler.machine import Machine
 from catena.compiler.plan import elements
+from catena.compiler.plan.alike import Planned
 from catena.compiler.plan.fuse import Fused
 from catena.compiler.plan.fuse import Step as FusedStep
 from catena.compiler.plan.memory import SLOT_BYTES, SLOTS, Arena
@@ -96,6 +97,12 @@ class Costs:
     units: int = 0  # of work, as `parallel.work` estimates it
     trips: int = 1  # iterations of the loops around what is being planned
 
+    def told(self) -> tuple[int, int, int]:
+        return self.flops, self.bytes, self.units
+
+    def add(self, flops: int, size: int, units: int) -> None:
+        self.flops, self.bytes, self.units = self.flops + flops, self.bytes + size, self.units + units
+
 
 Rule = Callable[["Planner", Frame, int, Value], None]
 
@@ -114,6 +121,7 @@ class Planner:
         self._live: set[Buffer] = set()  # pieces of the arena
         self._constants: dict[int, Buffer] = {}
         self._known: dict = {}
+        self.launched: dict[tuple, Planned] = {}  # loop nests that are planned, by their structure
 
     def known(self, function: Callable, x, *others):
         """What a function makes of plain data, for this machine: it is asked once in a program for the same."""

@@ -11,25 +11,27 @@ stride; else they are copied into that layout first.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from catena.compiler.graph.convolution import terms_side_by_side
-from catena.compiler.graph.forms import NOTHING, Convolve, Dot, Slice, Transpose
+from catena.compiler.graph.forms import Convolve, Dot, Slice, Transpose
 from catena.compiler.graph.products import FLOOR, LONG, SUMS, has_terms_side_by_side
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.transposes import adds_along_lines, in_memory
 from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.conditions import LOADS
-from catena.compiler.kernels.loops import COPIES
+from catena.compiler.kernels.loops import COPIES, Nest
 from catena.compiler.machine import Machine
-from catena.compiler.plan import contraction, nests, stitch
+from catena.compiler.plan import alike, contraction, nests, stitch
 from catena.compiler.plan.contraction import Axis, Contraction
+from catena.compiler.plan.copies import beside, copied, copy, laid_out
 from catena.compiler.plan.fuse import Step
-from catena.compiler.plan.launches import launch, schedule
+from catena.compiler.plan.launches import launch, launch_alike, schedule
 from catena.compiler.plan.planner import Frame, Outside, Planner
 from catena.compiler.plan.program import NULL, Buffer, Contract, Gemm
 from catena.compiler.plan.stitch import RowGroup
@@ -67,11 +69,17 @@ def _as_nest(p: Planner, frame: Frame, v: Value) -> None:
     if side is None and p.depth == 0 and _reads_columns_apart(v, p.machine):
         _with_operand(p, frame, v, 1, (), "its columns are brought side by side", terms_last=False)
     elif side is None:
-        launch(p, frame, nests.dot(frame.nests, v))
+        _launch(p, frame, v)
     elif _reads_across(v, side, p.machine):
         _with_operand(p, frame, v, side, _free(v)[side], "its terms are brought side by side", terms_last=True)
     else:
-        launch(p, frame, nests.dot(frame.nests, v, _free(v)[side], _copies(v, p.machine)))
+        _launch(p, frame, v, _free(v)[side], _copies(v, p.machine))
+
+
+def _launch(p: Planner, frame: Frame, v: Value, few: tuple = (), copies: int = COPIES) -> None:
+    """A product as one loop nest (see `nests.dot`)."""
+    asked = functools.partial(alike.of_values, frame.fused, ("dot", few, copies), v.args, v)
+    launch_alike(p, frame, asked, lambda: nests.dot(frame.nests, v, few, copies))
 
 
 def _with_operand(
@@ -88,7 +96,7 @@ def _with_operand(
     sides[side], start = packed, len(batch) + len(free) * terms_last
     numbers[side], numbers[2 + side] = tuple(range(start, start + len(contracted))), tuple(range(len(batch)))
     v.args, v.params = tuple(sides), Dot(tuple(numbers))
-    launch(p, frame, nests.dot(frame.nests, v, written_out, _copies(v, p.machine)))
+    _launch(p, frame, v, written_out, _copies(v, p.machine))
     v.args, v.params = operands, params
     p.free_here(frame, (frame.blocks[packed.number],))
 
@@ -294,7 +302,7 @@ def _turned(p: Planner, frame: Frame, step: Step) -> None:
     _tiled(p, frame, Step(None, made, writes=[made.number]))
     back = Transpose(tuple(order.index(d) for d in range(v.ndim)))
     after, in_place = epilogue(p, frame, step, False)
-    launch(p, frame, frame.nests.copy(beside(frame, "transpose", v.shape, (made,), back), v))
+    copy(p, frame, beside(frame, "transpose", v.shape, (made,), back), v)
     p.free_here(frame, (frame.blocks[made.number],))
     follow(p, frame, step, after, in_place)
 
@@ -352,13 +360,19 @@ def _by_channels(p: Planner, frame: Frame, v: Value) -> None:
     if at_once:
         part = beside(frame, "reshape", (*part.shape[:-2], part.shape[-2] * part.shape[-1]), (part,))
     weights = laid_out(p, frame, part, "its terms are brought side by side")
+    asked = functools.partial(alike.of_values, frame.fused, ("convolve", at_once), [v.args[0], weights], v)
+    launch_alike(p, frame, asked, lambda: _channels(p, frame, v, weights, at_once))
+    p.free_here(frame, (frame.blocks[weights.number],))
+
+
+def _channels(p: Planner, frame: Frame, v: Value, weights: Value, at_once: bool) -> Nest:
+    """The nest of a convolution by output channels, with as many accumulators as there are registers for."""
     nest = nests.convolution(frame.nests, v, weights, at_once)
     copies, room = COPIES, p.machine.vector_registers // (2 * ROWS * len(nest.folds))
     while copies > max(room, 1):
         copies //= 2
     nest.folds = [fold._replace(copies=copies) for fold in nest.folds]
-    launch(p, frame, nest)
-    p.free_here(frame, (frame.blocks[weights.number],))
+    return nest
 
 
 def _by_places(p: Planner, frame: Frame, step: Step) -> None:
@@ -534,7 +548,7 @@ def _in_tiles(p: Planner, frame: Frame, x: Value, batch, terms, rows, plan, anew
                 part = beside(frame, "slice", (*of, length, taken), (flat,), cut)
             part = beside(frame, "reshape", (*of, length, count, each, height), (part,))
             part = beside(frame, "transpose", (*of, count, length, each, height), (part,), turned)
-            launch(p, frame, frame.nests.copy(part, panels, start))
+            copy(p, frame, part, panels, start)
             start, begin = start + count * each, begin + taken
     return buffer
 
@@ -558,31 +572,6 @@ def _times(frame: Frame, x: Value) -> int:
     if not is_fixed(frame.outside, x):
         return 1
     return frame.outside.trips * _times(frame.outside.frame, fixed(frame.outside, x))
-
-
-def laid_out(p: Planner, frame: Frame, part: Value, why: str) -> Value:
-    """A view's elements in memory of their own, in their order, which nests read; and why they are there."""
-    made = beside(frame, "beside", part.shape, (part,))
-    frame.blocks[made.number] = p.allocate(made.nbytes)
-    frame.fused.stored[made.number] = why
-    launch(p, frame, frame.nests.copy(part, made))
-    return made
-
-
-def copied(p: Planner, frame: Frame, part: Value, anew: bool = False) -> Buffer:
-    """Memory that holds a view's elements in their order."""
-    packed = beside(frame, "beside", part.shape, (part,))
-    buffer = frame.blocks[packed.number] = p.allocate_anew(packed.nbytes) if anew else p.allocate(packed.nbytes)
-    launch(p, frame, frame.nests.copy(part, packed))
-    return buffer
-
-
-def beside(frame: Frame, form: str, shape, args, params=NOTHING, dtype=None) -> Value:
-    """A value beside those of the graph, which only the nests planned here read."""
-    values = frame.fused.region.values
-    new = Value(form, tuple(shape), args[0].dtype if dtype is None else dtype, args, params, len(values))
-    values.append(new)
-    return new
 
 
 def row_major(shape) -> list[int]:

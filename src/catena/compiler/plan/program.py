@@ -188,6 +188,7 @@ class Launch(Step):
     parts: dict[int, int] = field(default_factory=dict)
     units: int = 0
     pause: Any = None
+    names: dict[int, int] = field(default_factory=dict)  # of values, where the nest is that of an equal step
     name: ClassVar[str] = "launch"
 
     def reads(self):
