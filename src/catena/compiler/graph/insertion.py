@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from catena.compiler.graph.forms import NOTHING, Broadcast, Constant, Map, Pad
+from catena.compiler.graph.forms import NOTHING, Broadcast, Constant, Map, Pad, Slice
 from catena.compiler.graph.region import Region, Value
 
 
@@ -48,6 +48,11 @@ class Writer:
 
     def broadcast_in_dim(self, x: Value, shape: tuple, dims: tuple = ()) -> Value:
         return x if x.shape == shape else self.value("broadcast", shape, x.dtype, (x,), Broadcast(dims))
+
+    def element(self, x: Value, d: int, k: int) -> Value:
+        """Element `k` along dimension `d`, which remains, of extent 1."""
+        start = Slice(tuple(k * (j == d) for j in range(x.ndim)), (1,) * x.ndim)
+        return self.value("slice", (*x.shape[:d], 1, *x.shape[d + 1 :]), x.dtype, (x,), start)
 
     def pad(self, x: Value, number: Value, config: tuple) -> Value:
         return self.value(

@@ -5,7 +5,7 @@
     replace       what loops read where they have written is handed on             Region -> Region
     rotate        conditions that look at arrays are asked where these are made    Region -> Region
     inset         updates at known places are choices, element by element          Region -> Region
-    trim          rows of joined arrays that nobody reads are left out, and zeros  Region -> Region
+    trim          rows of joined arrays that nobody reads are left out, and zeros; folded stacks  Region -> Region
     turn          products that are only read transposed are computed so           Region -> Region
     fuse          which values are stored, and which loop nests compute them       Region -> Fused
     stitch        kernels over the same rows run together, block by block          Fused -> Fused
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from catena.compiler.graph import insets, intervals, narrowing, replacement, rotation, trimming, updates
+from catena.compiler.graph import insets, intervals, narrowing, replacement, rotation, stacked, trimming, updates
 from catena.compiler.graph.region import Region
 from catena.compiler.machine import Machine
 from catena.compiler.plan import (
@@ -92,7 +92,7 @@ def _inset(region: Region, machine: Machine) -> Region:
 
 
 def _trim(region: Region, machine: Machine) -> Region:
-    return updates.spare(trimming.trim(region))
+    return updates.spare(trimming.trim(stacked.unstack(region, machine.vector_bytes)))
 
 
 def _turn(region: Region, machine: Machine) -> Region:
