@@ -324,7 +324,9 @@ class BodyWriter:
             self.e.scatter(t, self.e.narrow(x, t, width), pointer, width, mask)
             return
         stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
-        active = self.active if past_caches and mask is None else None  # of a vector that is not of one line
+        active = None
+        if mask is None:  # of a vector that is not of one line, or goes beyond the rows of a block
+            active = self.active if past_caches else c.env.get(THERE) if width > 1 else None
         self.check("store", buffer, pointer, t, width, stride or 1, mask or active)
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, condition, c, mask, t, width, stride, True)

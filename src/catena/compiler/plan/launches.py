@@ -244,6 +244,8 @@ def rows(p: Planner, frame: Frame, i: int, _) -> None:
     stitch.merge_rows(group)
     for nest in group.nests:
         schedule(p, nest)
+        if stitch.blocks(group)[0] > loops.FEW:
+            loops.put_lanes_along_rows(nest, p.machine)
     if not p.depth:
         _stream_rows(p.machine, group)
     ahead.next_block(p.machine.memory, values, group, stitch.blocks(group)[0])
