@@ -90,6 +90,8 @@ ROWS = [
     (TEXTS, "compiler/test_stages.py", "test_what_hangs_on_constants_of_a_long_function_is_computed_before_the_loop"),
     (TEXTS, "compiler/test_seams.py", "test_rows_with_a_border_above_are_one_loop", "test_lengths_share_what_is_cut",
      "test_a_triangle_is_cut_where_it_begins", "test_a_fold_of_what_is_joined_is_one_kernel"),
+    (TEXTS, "compiler/test_done_again.py", "test_what_neighbours_make_is_not_written", "test_much_work_is_done_once",
+     "test_what_is_rolled_and_padded_is_one_kernel"),
     (TEXTS, "compiler/test_stacked.py", "test_no_stack_is_stored"),
     (BITS, "compiler/test_stacked.py", "test_the_bits_are_those_of_the_stack"),
     (TEXTS, "compiler/test_few_channels.py", "test_lanes_are_places"),
