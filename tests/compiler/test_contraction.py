@@ -210,6 +210,15 @@ def test_tiles_fit_the_registers_and_the_sizes():
             assert p.rows <= m and p.columns <= n and p.panels * p.columns + p.rest == n
 
 
+@pytest.mark.parametrize("m", [15, 16])
+def test_two_threads_have_as_many_rows(m):
+    """Of three tiles one had twice as many as the other, where tasks have whole rows."""
+    p = contraction.plan(matrices(m, 1024, 256), X86_64_V4, True, 64)
+    assert p.units == 2 and p.rows == 8
+    assert contraction.tasks(p, X86_64_V4, True, True)[:3] == (2, 2, 1)
+    assert contraction.plan(matrices(m, 64, 64), X86_64_V4, True, 64).units == 3  # one thread's: the quickest tile
+
+
 def test_a_row_has_tiles_of_more_columns_and_all_terms_where_loops_find_the_matrix_near():
     plan = lambda times, *sizes: contraction.plan(matrices(*sizes), X86_64_V4, True, times)
     assert plan(1, 1, 128, 64).columns == 128 and plan(1, 2, 128, 64).columns <= 64

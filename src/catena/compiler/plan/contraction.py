@@ -20,6 +20,7 @@ from catena.compiler.machine import Machine, Products
 TERMS_OF_ROW = 8  # that are added up at a time, along as many lines of B, which may all meet in one set of a cache
 MOST_OF_ROW = 8  # vectors of a tile of one row: additions to so many sums do not wait for each other
 SOONER = 0.02  # of the time: what another tile than that which is quickest when full has to save
+EVEN = 1.06  # times as long may tiles take that halve the rows
 RAGGED = 0.03  # of the time: what one function for all numbers of rows that are left may cost
 FAR = 4.0  # times as long: tiles that find about each number of A in another line, not in the nearest cache
 TASKS_OF_ROW = 4, 8  # at most, each of columns that lie side by side: the more where these are a page of memory
@@ -172,7 +173,8 @@ def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: in
     width, limits = machine.vector_bytes // contraction.type.bytes, machine.products
     contraction = contraction._replace(rows=_tiled_last(contraction, width, machine))
     extent = contraction.rows[-1].extent if contraction.rows else 1
-    rows, columns = _tile(extent, contraction.columns, width, machine)
+    shared = contraction.products >= limits.shared_in_loops
+    rows, columns = _tile(extent, contraction.columns, width, machine, shared)
     in_tiles = may_move and _is_read_across(contraction, machine)
     if in_tiles:
         length = math.prod(x.extent for x in contraction.terms)
@@ -264,15 +266,29 @@ def _far(rows: Steps, terms: Steps, step: int, count: int, size: int, machine: M
     return FAR if shared and lines * line > machine.memory.first_cache else 1.0
 
 
-def _tile(rows: int, columns: int, width: int, machine: Machine) -> tuple[int, int]:
+def _tile(rows: int, columns: int, width: int, machine: Machine, shared: bool) -> tuple[int, int]:
     """The rows and columns of a tile by which all rows and columns take least time."""
-    m, n = _shape_of_tile(rows, columns, width, machine)
+    m, n = _shape_of_tile(rows, columns, width, machine, shared)
     return min(m, rows), min(n, columns)
 
 
 @decided
-def _shape_of_tile(rows: int, columns: int, width: int, machine: Machine) -> tuple[int, int]:
-    return _best_tile(rows, columns, width, machine)[:2]
+def _shape_of_tile(rows: int, columns: int, width: int, machine: Machine, shared: bool) -> tuple[int, int]:
+    m, n, least = _best_tile(rows, columns, width, machine)
+    if shared and -(-rows // m) == 3:
+        return _halving(rows, columns, width, machine, m * n // width, least) or (m, n)
+    return m, n
+
+
+def _halving(rows: int, columns: int, width: int, machine: Machine, sums: int, least: float) -> tuple[int, int] | None:
+    """A tile of so many sums and more, two of which are all rows, where these take about as long as three of the
+    quickest one: of three, one of two threads has twice as many as the other.
+    """
+    for vectors, m in _tiles(machine):
+        if -(-rows // m) == 2 and m * vectors >= sums:
+            if _time(rows, columns, m, vectors, width, machine.products.ragged) <= EVEN * least:
+                return m, vectors * width
+    return None
 
 
 @functools.lru_cache(maxsize=1024)
