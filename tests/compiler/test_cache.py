@@ -154,6 +154,7 @@ def test_dump_writes_every_stage(folder, tmp_path):
         "replace",
         "rotate",
         "s",
+        "small",
         "stitch",
         "trim",
         "turn",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import checks, masks, ops, places, stages, streams
+from catena.compiler.emit import checks, masks, ops, places, small, stages, streams
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter, constant_of
 from catena.compiler.emit.layout import Layout
@@ -107,6 +107,8 @@ class BodyWriter:
             for c in copies:
                 c.env[i] = constant(self.layout.settled[i], TYPES[s.type], width)
             return
+        for c in copies:
+            c.env.pop((small.TOLD, i), None)
         if self.short is not None:
             self.short.statement(i)
             return
@@ -115,11 +117,9 @@ class BodyWriter:
             self.tests.pending += [(i, s, c) for c in (copies if each else copies[:1])]
             return
         if self.together is not None:
-            self._for_each(i, s, copies)
+            _for_each(self, i, s, copies)
         elif not self.is_along_lanes(i):
-            result = self._one(i, s, copies[0])
-            for c in copies:
-                c.env[i] = result
+            _for_all(self, i, s, copies)
         elif self.width > 1 and i in self.layout.loads_together:
             for c in copies:
                 c.env[i], c.env[self.layout.loads_together[i]] = self._read_pair(i, s, c)
@@ -131,22 +131,14 @@ class BodyWriter:
         """Whether a statement differs in the iterations that are done together."""
         return bool(self.nest.depends[i] >> self.together & 1)
 
-    def _for_each(self, i: int, s, copies: list[Copy]) -> None:
-        """A statement for iterations that are done together."""
-        if not self.differs(i):
-            result = self._one(i, s, copies[0])
-            for c in copies:
-                c.env[i] = result
-        elif self.together == self.nest.tile and loops.is_transposed(s, self.nest.tile, self.nest.vector):
-            _transposed(self, i, s, copies)
-        elif self.width > 1 and self.guard is None and shares_place(self.nest, s, self.together):
-            places.read(self, i, s, copies)
-        else:
-            for c in copies:
-                c.env[i] = self._one(i, s, c)
-
     def _one(self, i: int, s, c: Copy) -> str:
         width = self.width if self.is_lanes(i) else 1
+        x = self._value(i, s, c, width)
+        if i in self.layout.told.stmts:
+            small.tell(self, i, x, c, width)
+        return x
+
+    def _value(self, i: int, s, c: Copy, width: int) -> str:
         if s.op == "affine":
             return self.index(s.attr, c, width)
         if s.op in LOADS:
@@ -163,6 +155,8 @@ class BodyWriter:
             return lanes
         if width > 1 and (stages.FIRST, i) in c.env:
             return stages.second(self, i, c)
+        if (out := small.written(self, i, c, width)) is not None:
+            return out
         if s.op == "and" and (between := _between(self.nest, s)) is not None:
             t = TYPES[self.nest.stmts[between.args[0]].type]
             x, bound = _operands(self, between, c, width)
@@ -324,7 +318,7 @@ class BodyWriter:
             self.e.scatter(t, self.e.narrow(x, t, width), pointer, width, mask)
             return
         stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
-        active = _stored(self, c, width, past_caches) if mask is None else None
+        active = self.active if past_caches and mask is None else None  # of a vector that is not of one line
         self.check("store", buffer, pointer, t, width, stride or 1, mask or active)
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, condition, c, mask, t, width, stride, True)
@@ -391,11 +385,6 @@ def _there(e: Emitter, mask: str | None, c: Copy, width: int) -> str | None:
     return e.op(f"and {vector('i1', width)} {mask}, {there}")
 
 
-def _stored(body: BodyWriter, c: Copy, width: int, past_caches: bool) -> str | None:
-    """The lanes that are stored of a vector that is not of one line, or goes beyond the rows of a block."""
-    return body.active if past_caches else c.env.get(THERE) if width > 1 else None
-
-
 def _masked_scalar(body: BodyWriter, buffer: int, t, pointer: str, width: int, mask: str | None) -> str:
     """One address for all lanes, read only where some lane's mask holds."""
     e, some = body.e, None
@@ -445,6 +434,28 @@ def _untold(body: BodyWriter, a: int, width: int) -> str | None:
         return None
     told = body.e.size(whole(s.attr), t.register)
     return None if isinstance(told, int) else body.e.splat(told, t.register, width)
+
+
+def _for_all(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
+    """A statement that is the same for all."""
+    result = body._one(i, s, copies[0])
+    for c in copies:
+        c.env[i] = result
+        if i in body.layout.told.stmts:
+            c.env[small.TOLD, i] = copies[0].env[small.TOLD, i]
+
+
+def _for_each(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
+    """A statement for iterations that are done together."""
+    if not body.differs(i):
+        _for_all(body, i, s, copies)
+    elif body.together == body.nest.tile and loops.is_transposed(s, body.nest.tile, body.nest.vector):
+        _transposed(body, i, s, copies)
+    elif body.width > 1 and body.guard is None and shares_place(body.nest, s, body.together):
+        places.read(body, i, s, copies)
+    else:
+        for c in copies:
+            c.env[i] = body._one(i, s, c)
 
 
 def _transposed(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:

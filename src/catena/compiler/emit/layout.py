@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from catena.compiler import vector_math
-from catena.compiler.emit import joins
+from catena.compiler.emit import joins, small
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.symbols import is_power_of_two
@@ -71,6 +71,11 @@ class Layout:
                 if self._level(last) < self._level(i):
                     waiting.setdefault(last, []).append(i)
         return waiting
+
+    @cached_property
+    def told(self) -> small.Told:
+        """The statements that tell whether something may be small."""
+        return small.told(self)
 
     def function(self, i: int) -> str:
         """The function of the library that a statement is; of divisions, which are none, where these take longest."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catena.compiler import vector_math
-from catena.compiler.emit import integer_quotients, special
+from catena.compiler.emit import special
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.forms import OPS
 from catena.compiler.graph.types import TYPES, Type, constant, vector
+from catena.compiler.vector_math import small
 from catena.core.errors import CompileError
 
 COMPARE = {
@@ -26,6 +27,12 @@ COMPARE = {
     "ge": ("oge", "sge", "uge"),
 }
 FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+OF_SMALL = {
+    "mul": small.PRODUCT,
+    "square": small.PRODUCT,
+    "div": small.QUOTIENT,
+}  # what takes long of subnormal numbers
+UNSIGNED = frozenset("exp exp2 logistic normal_density erfc ndtr abs".split())  # what is never below zero
 INT_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 FLOAT_INTRINSICS = {
     "floor": "floor",
@@ -71,6 +78,9 @@ LEAVING = ("neg", "floor", "ceil", "trunc", "round_half_even", "round_half_away"
 
 def _float(e: Emitter, op: str, t: Type, xs: list[str], width: int, attr) -> str:
     r = vector(t.register, width)
+    if is_of_small(op, attr):
+        asked = [is_small(e, t, xs[k], width, small.LEAST_OF_BOTH) for k in attr]
+        return of_small(e, op, t, xs, width, e.op(f"or i1 {asked[0]}, {asked[-1]}"))
     if op in FLOAT_BINARY:
         return e.op(f"{FLOAT_BINARY[op]} {r} {xs[0]}, {xs[1]}")
     if op in FLOAT_INTRINSICS:
@@ -79,6 +89,22 @@ def _float(e: Emitter, op: str, t: Type, xs: list[str], width: int, attr) -> str
     if rule is not None:
         return rule(e, t, xs, width, attr)
     return library(e, op, t, xs, width)
+
+
+def is_of_small(op: str, attr) -> bool:
+    """Whether an operation is told which of its operands may be small (see `graph.small`)."""
+    return op in OF_SMALL and attr is not None
+
+
+def of_small(e: Emitter, op: str, t: Type, xs: list[str], width: int, told: str) -> str:
+    """Such an operation; `told`: whether something may be small."""
+    return vector_call(e, OF_SMALL[op], t.register, [xs[0], xs[-1]], width, [("i1", told)])
+
+
+def is_small(e: Emitter, t: Type, x: str, width: int, least: int, made: str = "") -> str:
+    """Whether some lane may be below a power of two of what operation `made` gives."""
+    name = small.asking(small.IS_SMALL_SIZE if made in UNSIGNED else small.IS_SMALL, least)
+    return vector_call(e, name, t.register, [x], width, result="i1")
 
 
 def intrinsic(e: Emitter, name: str, t: Type, xs: list[str], width: int) -> str:
@@ -106,8 +132,12 @@ _LIBM = {
 }
 
 
-def vector_call(e: Emitter, op: str, register: str, xs: list[str], width: int, scalars: Sequence = ()) -> str:
-    """Calls the vector function of the next power-of-two width; `scalars` are types and values of further operands."""
+def vector_call(
+    e: Emitter, op: str, register: str, xs: list[str], width: int, scalars: Sequence = (), result: str = ""
+) -> str:
+    """Calls the vector function of the next power-of-two width; `scalars` are types and values of further operands,
+    `result` is the type of one that is no vector.
+    """
     wide = 1 << (width - 1).bit_length()
     symbol = vector_math.symbol(op, register, wide)
     e.needs.setdefault(symbol, ("vector_math", op, register, wide))
@@ -115,8 +145,8 @@ def vector_call(e: Emitter, op: str, register: str, xs: list[str], width: int, s
         xs = [_resize(e, x, register, width, wide) for x in xs]
     v = vector(register, wide)
     operands = [*((v, x) for x in xs), *scalars]
-    out = e.op(f"call {v} {symbol}({', '.join(f'{type_} {x}' for type_, x in operands)})")
-    return out if wide == width else _resize(e, out, register, wide, width)
+    out = e.op(f"call {result or v} {symbol}({', '.join(f'{type_} {x}' for type_, x in operands)})")
+    return out if wide == width or result else _resize(e, out, register, wide, width)
 
 
 def _resize(e: Emitter, x: str, register: str, old: int, new: int) -> str:
@@ -249,9 +279,7 @@ def _quotient(e: Emitter, t: Type, xs: list[str], safe: str, width: int) -> str:
     quotient is off by less than the distance to the next integer. A division by a constant is no division.
     """
     r, s = vector(t.register, width), "s" if t.kind == "i" else "u"
-    if width > 1 and t.bits > 32:
-        return integer_quotients.quotient(e, t.kind, xs[0], xs[1], safe, width)
-    if width == 1 or xs[1][0] != "%":
+    if width == 1 or t.bits > 32 or xs[1][0] != "%":
         return e.op(f"{s}div {r} {xs[0]}, {safe}")
     f = vector("float" if t.bits <= 16 else "double", width)
     x, y = (e.op(f"{s}itofp {r} {v} to {f}") for v in (xs[0], safe))
@@ -274,7 +302,7 @@ def _int_rem(e, t, xs, width, attr):
 def _floor_div(e, t, xs, width, attr):
     """Rounds down; the divisor is a positive constant."""
     r, i1 = vector(t.register, width), vector("i1", width)
-    quotient = _quotient(e, t, xs, xs[1], width)
+    quotient = e.op(f"sdiv {r} {xs[0]}, {xs[1]}")
     rest = e.op(f"sub {r} {xs[0]}, {e.op(f'mul {r} {quotient}, {xs[1]}')}")
     down = e.op(f"icmp slt {r} {rest}, {constant(0, t, width)}")
     return e.op(f"add {r} {quotient}, {e.op(f'sext {i1} {down} to {r}')}")

@@ -7,6 +7,7 @@
     inset         updates at known places are choices, element by element          Region -> Region
     trim          rows of joined arrays that nobody reads are left out, and zeros; folded stacks  Region -> Region
     turn          products that are only read transposed are computed so           Region -> Region
+    small         products of exponentials are told that these may be subnormal    Region -> Region
     fuse          which values are stored, and which loop nests compute them       Region -> Fused
     stitch        kernels over the same rows run together, block by block          Fused -> Fused
     epilogues     the kernel after a product runs on each block of its rows        Fused -> Fused
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from catena.compiler.graph import insets, intervals, narrowing, replacement, rotation, stacked, trimming, updates
+from catena.compiler.graph import insets, intervals, narrowing, replacement, rotation, small, stacked, trimming, updates
 from catena.compiler.graph.region import Region
 from catena.compiler.machine import Machine
 from catena.compiler.plan import (
@@ -99,6 +100,10 @@ def _turn(region: Region, machine: Machine) -> Region:
     return turning.turn(region, machine)
 
 
+def _small(region: Region, machine: Machine) -> Region:
+    return small.mark(region)
+
+
 def _fuse(region: Region, machine: Machine) -> Fused:
     fused = fuse(region)
     for each in tree(fused):
@@ -126,6 +131,7 @@ PASSES = (
     ("inset", _inset),
     ("trim", _trim),
     ("turn", _turn),
+    ("small", _small),
     ("fuse", _fuse),
     ("stitch", _stitch),
     ("epilogues", _epilogues),

@@ -9,7 +9,20 @@ from . import fitted, pieces, tables, text
 from .constants import LN2, LOG2_E
 from .double_double import Pair, fast_two_sum
 from .polynomials import fitted_to
-from .text import Value, copysign, fabs, fma, horner, if_any, maximum, minimum, power_of_two, round_to_integer, select
+from .text import (
+    SELDOM,
+    Value,
+    copysign,
+    fabs,
+    fma,
+    horner,
+    if_any,
+    maximum,
+    minimum,
+    power_of_two,
+    round_to_integer,
+    select,
+)
 
 # Beyond these exp(x) is zero or infinite: the least x sits below half the smallest subnormal.
 EXP_RANGE = {"float": (-104.0, 89.0), "double": (-746.0, 710.0)}
@@ -28,13 +41,15 @@ def reduce_exp(x: Value, less: int = 0) -> tuple[Value, Value, Value]:
     return n, n_integer, fma(n, -low, fma(n, -high, x))
 
 
-def scale(x: Value, n: Value, low: Value | None = None) -> Value:
+def scale(x: Value, n: Value, low: Value | None = None, small: Value | None = None) -> Value:
     """x 2^n, rounded once, for 0 <= x < 4 and n up to where 2^n is infinite, down to twice the normal range; ``low``:
-    where 2^n is no normal number.
+    where 2^n is no normal number; ``small``: whether that may be so somewhere, if that is known.
 
     Results down to 2^(n + 1), which x >= 1 has, come from normal numbers; exp and its kin pass 2x and n - 1, so that
     2^n is finite where x 2^n is.
     """
+    if small is not None:
+        return if_any(small, lambda: [scale(x, n)], [x * power_of_two(n, x.elem)], SELDOM)[0]
     low = n < 1 - x.format.bias if low is None else low
     normal = x * power_of_two(n, x.elem)
     return if_any(low, lambda: [select(low & x.equals(x), _scale_low(x, n), normal)], [normal])[0]
@@ -60,10 +75,16 @@ def exp_minus_one_reduced(r: Value) -> Value:
     return fma(r * r, horner(r, tables.EXP[r.elem]), r)
 
 
-def exp(x: Value) -> Value:
+def exp(x: Value, small: Value | None = None) -> Value:
+    """`small` says whether some result may be no normal number, if that is known."""
     least, greatest = EXP_RANGE[x.elem]
     n, integer, r = reduce_exp(minimum(maximum(x, least), greatest) + NEGLIGIBLE[x.elem], 1)
-    return scale_down(fma(exp_minus_one_reduced(r), 2.0, 2.0), n, integer, 1)
+    return _doubled(fma(exp_minus_one_reduced(r), 2.0, 2.0), n, integer, small)
+
+
+def _doubled(x: Value, n: Value, integer: Value, small: Value | None) -> Value:
+    """x 2^(n - 1), see `scale`."""
+    return scale_down(x, n, integer, 1) if small is None else scale(x, integer - 1, small=small)
 
 
 def short_exp(x: Value) -> Value:
@@ -104,12 +125,13 @@ def exp_sum(high: Value, low: Value) -> Value:
     return exp_sum_times(high, low, high.like(1.0))
 
 
-def exp2(x: Value) -> Value:
+def exp2(x: Value, small: Value | None = None) -> Value:
+    """See `exp`."""
     least, greatest = (-151.0, 129.0) if x.elem == "float" else (-1076.0, 1025.0)
     x = minimum(maximum(x, least), greatest) + NEGLIGIBLE[x.elem]
     n, integer = round_to_integer(x, offset=x.format.bias - 1)
     r = x - n
-    return scale_down(fma(r + r, horner(r, tables.EXP2[x.elem]), 2.0), n, integer, 1)
+    return _doubled(fma(r + r, horner(r, tables.EXP2[x.elem]), 2.0), n, integer, small)
 
 
 def expm1(x: Value) -> Value:
@@ -123,9 +145,9 @@ def expm1(x: Value) -> Value:
     return select(n.equals(0.0), select(small, x, p), result)
 
 
-def logistic(x: Value) -> Value:
+def logistic(x: Value, small: Value | None = None) -> Value:
     """1 / (1 + 2^n q) of exp(-x) = 2^n q, with what is rounded off the sum and the quotient: the derivative y (1 - y)
-    has errors enough of its own. Far below zero it is exp(x).
+    has errors enough of its own. Far below zero it is exp(x); `small`: see `exp`.
     """
     least = FAR_BELOW[x.elem]
     bound, (high, low) = minimum(maximum(x, least), 50.0) + NEGLIGIBLE[x.elem], LOG2_E[x.elem]
@@ -138,7 +160,14 @@ def logistic(x: Value) -> Value:
     lost = select(above, 1.0, other) - (total - select(above, other, 1.0))
     result = 1.0 / total
     result = fma(result, fma(-result, lost, fma(-result, total, 1.0)), result)
-    return if_any(x < least, lambda: [select(x < least, exp(x), result)], [result])[0]
+    if small is not None:
+        return if_any(small, lambda: [_logistic_below(x, result)], [result], SELDOM)[0]
+    return _logistic_below(x, result)
+
+
+def _logistic_below(x: Value, above: Value) -> Value:
+    below = x < FAR_BELOW[x.elem]
+    return if_any(below, lambda: [select(below, exp(x), above)], [above])[0]
 
 
 def tanh(x: Value) -> Value:

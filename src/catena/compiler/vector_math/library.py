@@ -20,6 +20,7 @@ from . import (
     payne_hanek,
     powers,
     remainder,
+    small,
     stages,
     text,
     trigonometric,
@@ -172,6 +173,8 @@ def _write(name: str, elem: str, width: int) -> tuple[str, frozenset[str], tuple
             payne_hanek.declarations(elem, width),
             payne_hanek.dependencies(elem, width),
         )
+    if name in small.NAMES:
+        return small.definition(name, elem, width)
     if (stage := stages.of(name)) is not None:
         return _stages(stage[0], stage[2], elem, width).define(stage[1], name)
     if name not in FUNCTIONS:

@@ -320,6 +320,11 @@ def floor(x: Value) -> Value:
     return intrinsic("floor", x)
 
 
+def fence(x: Value) -> Value:
+    """x, of which nothing is told to LLVM."""
+    return intrinsic("arithmetic.fence", x)
+
+
 def copysign(magnitude, sign: Value) -> Value:
     return intrinsic("copysign", sign.like(magnitude), sign)
 
@@ -383,11 +388,16 @@ def _stage(values: Sequence[Value], function: Callable) -> Writer:
     return writer if writer.inner is None or not writer.inner.adds_lines(function) else writer.inner
 
 
-def either(mask: Value, slow: Callable[[], Value], fast: Callable[[], Value]) -> Value:
-    """`slow()` where any lane of the mask is set, else `fast()`, which is not computed where it is not wanted."""
+SELDOM = ', !prof !{!"branch_weights", i32 1, i32 1000}'
+
+
+def either(mask: Value, slow: Callable[[], Value], fast: Callable[[], Value], told: str = "") -> Value:
+    """`slow()` where any lane of the mask is set, else `fast()`, which is not computed where it is not wanted. What is
+    `told` of the branch may be that it is `SELDOM` taken, for code that is written elsewhere then.
+    """
     writer, ends = mask.writer, []
     labels, join = [writer.label("rare"), writer.label("usual")], writer.label("join")
-    writer.lines.append(f"  br i1 {any_lane(mask).name}, label %{labels[0]}, label %{labels[1]}")
+    writer.lines.append(f"  br i1 {any_lane(mask).name}, label %{labels[0]}, label %{labels[1]}{told}")
     for label, function in zip(labels, (slow, fast)):
         writer.start_block(label)
         result = writer.own(function())
@@ -398,13 +408,13 @@ def either(mask: Value, slow: Callable[[], Value], fast: Callable[[], Value]) ->
     return writer.emit(rare.type, f"phi {rare.type} [ {rare.name}, %{at_rare} ], [ {usual.name}, %{at_usual} ]")
 
 
-def if_any(mask: Value, slow: Callable[[], Sequence[Value]], fast: Sequence[Value]) -> list[Value]:
+def if_any(mask: Value, slow: Callable[[], Sequence[Value]], fast: Sequence[Value], told: str = "") -> list[Value]:
     """`slow()` where any lane of the mask is set, else `fast`: a branch per vector, for rare and expensive lanes."""
     writer = _stage((mask, *fast), slow)
     fast = [writer.own(x) for x in fast]
     condition = any_lane(mask).name if mask.writer is writer else writer.scalar(mask)
     before, rare, join = writer.block, writer.label("rare"), writer.label("join")
-    writer.lines.append(f"  br i1 {condition}, label %{rare}, label %{join}")
+    writer.lines.append(f"  br i1 {condition}, label %{rare}, label %{join}{told}")
     writer.start_block(rare)
     slow_values = [writer.own(x) for x in slow()]
     after = writer.block

@@ -1,0 +1,99 @@
+"""Products and quotients of numbers some of which may be subnormal, rounded as by the processor.
+
+Processors take a hundred cycles for a vector with a product or quotient of subnormal numbers, or with a product that is
+one. So where some number of a vector is that small, all of it is computed of doubles, in which products of floats are
+exact, and which are rounded to floats, subnormal ones too, as quickly as others.
+
+Whether something may be `small`, so that it is looked at, is told: exponentials look for what is far below zero anyway,
+and what is small of a product is small of its factors.
+"""
+
+import math
+from collections.abc import Callable
+
+from . import exponential
+from .stages import record
+from .text import SELDOM, Type, Value, Writer, any_lane, define, either, fabs, fence, symbol
+
+# What is no less is no subnormal number, multiplied by one that is no less than 2^-22; or by another that is no less.
+LEAST, LEAST_OF_BOTH = -104, -63  # exponents of 2
+SIZE = 0x7FFFFFFF  # the bits of a number but its sign
+EXPONENT = 1 << 23  # the least bit of an exponent, whose bias is 127
+ROOM = 3  # how many powers of two products are looked at beyond the subnormal ones: factors of these may be so large
+
+TELLING: dict[str, tuple[Callable[..., Value], float]] = {  # functions, and what 2 is to them
+    "exp": (exponential.exp, math.log(2.0)),
+    "exp2": (exponential.exp2, 1.0),
+    "logistic": (exponential.logistic, math.log(2.0)),
+}
+PRODUCT, QUOTIENT, IS_SMALL, IS_SMALL_SIZE = "small_product", "small_quotient", "is_small", "is_small_size"
+
+
+def asking(name: str, least: int) -> str:
+    """What asks whether something is less than a power of two, `IS_SMALL` or `IS_SMALL_SIZE` (of what has no sign); or
+    a function of `TELLING` that says so of its result, too.
+
+    >>> asking("exp", LEAST)
+    'exp_below_104'
+    """
+    return f"{name}_below_{-least}"
+
+
+ASKING = {
+    asking(name, least): (name, least)
+    for name in (IS_SMALL, IS_SMALL_SIZE, *TELLING)
+    for least in (LEAST, LEAST_OF_BOTH)
+}
+NAMES = (PRODUCT, QUOTIENT, *ASKING)
+
+
+def definition(name: str, elem: str, width: int) -> tuple[str, frozenset[str], tuple]:
+    """See `text.define`; products and quotients take whether something may be small, too."""
+    writer, type_, truth = Writer(), Type(elem, width), Type("i1", 1)
+    x, y = (Value(writer, type_, f"%{p}") for p in "xy")
+    parameters = [f"{type_} %x"]
+    if name in (PRODUCT, QUOTIENT):
+        result = (_product if name == PRODUCT else _quotient)(x, y, Value(writer, truth, "%small"))
+        parameters += [f"{type_} %y", f"{truth} %small"]
+        return define(symbol(name, elem, width), writer, parameters, str(type_), result.name)
+    asked, least = ASKING[name]
+    if asked not in TELLING:
+        small = any_lane((fabs(x) if asked == IS_SMALL else x) < 2.0**least)
+        return define(symbol(name, elem, width), writer, parameters, str(truth), small.name)
+    function, two = TELLING[asked]
+    small = any_lane(x < least * two)
+    result, types = function(x, small), record([type_, truth])
+    writer.lines += [
+        f"  %result = insertvalue {types} poison, {type_} {result.name}, 0",
+        f"  %both = insertvalue {types} %result, {truth} {small.name}, 1",
+    ]
+    return define(symbol(name, elem, width), writer, parameters, types, "%both")
+
+
+def _product(x: Value, y: Value, small: Value) -> Value:
+    def is_subnormal() -> Value:
+        size = x.bits() & SIZE
+        total = size + (y.bits() & SIZE)
+        return total.like((128 + ROOM) * EXPONENT).is_above(total) & size.differs(0)
+
+    return _guarded(small, is_subnormal, lambda: x.to_double() * y.to_double(), lambda: x * y)
+
+
+def _quotient(x: Value, y: Value, small: Value) -> Value:
+    """By doubles rounded twice, as if once: what is no middle of two floats is farther from it than a double tells."""
+
+    def is_subnormal() -> Value:
+        dividend, divisor = x.bits() & SIZE, y.bits() & SIZE
+        least = (dividend < EXPONENT) | (divisor < EXPONENT)
+        return (least | (dividend < divisor - (126 - ROOM) * EXPONENT)) & dividend.differs(0)
+
+    return _guarded(small, is_subnormal, lambda: x.to_double() / y.to_double(), lambda: x / y)
+
+
+def _guarded(
+    small: Value, is_subnormal: Callable[[], Value], by_doubles: Callable[[], Value], usual: Callable[[], Value]
+) -> Value:
+    """Zeros are small, and as quick as others. LLVM must not compute the doubles of floats, though it knows that it
+    would be the same.
+    """
+    return either(small, lambda: either(is_subnormal(), lambda: fence(by_doubles()).to_float(), usual), usual, SELDOM)

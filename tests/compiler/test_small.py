@@ -1,0 +1,131 @@
+"""Products and quotients of what may be subnormal (exponentials and their kin) have the bits of the processor's."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.machine import X86_64_V4
+from catena.compiler.native.compile import text_of
+
+LEAST = np.finfo(np.float32).smallest_subnormal
+TINY = np.finfo(np.float32).tiny
+SPECIAL = np.array(
+    [0, LEAST, 3 * LEAST, TINY / 2, TINY - LEAST, TINY, 1.5 * TINY, 2.0**-104, 2.0**-63, 2.0**-31, 0.5, 1, 3, 2.0**70]
+    + [np.finfo(np.float32).max, np.inf, np.nan],
+    np.float32,
+)
+
+
+def numbers(n: int, seed: int) -> np.ndarray:
+    """Of all exponents and both signs, many of them subnormal or such that products are, and special ones."""
+    rng = np.random.default_rng(seed)
+    any_bits = rng.integers(0, 2**32, n, np.uint32).view(np.float32)
+    small = (rng.integers(0, 80 << 23, n) | rng.integers(0, 2, n) << 31).astype(np.uint32).view(np.float32)
+    subnormal = rng.integers(0, 1 << 23, n).astype(np.uint32).view(np.float32)
+    around_one = (rng.standard_normal(n) * 4).astype(np.float32)
+    special = rng.choice(np.concatenate([SPECIAL, -SPECIAL]), n)
+    return np.choose(rng.integers(0, 5, n), [any_bits, small, subnormal, around_one, special])
+
+
+def maybe_small(x):
+    """x, of which the compiler knows no more than that it may be an exponential."""
+    return jnp.where(jnp.isinf(x) & (x == 0.0), jnp.exp(x), x)
+
+
+def assert_same(got, want):
+    got, want = np.asarray(got, np.float32), np.asarray(want, np.float32)
+    nan = np.isnan(want)
+    np.testing.assert_array_equal(np.isnan(got), nan)
+    np.testing.assert_array_equal(got.view(np.uint32)[~nan], want.view(np.uint32)[~nan])
+
+
+OPERATIONS = {
+    "small * y": (lambda x, y: maybe_small(x) * y, np.multiply),
+    "x * small": (lambda x, y: x * maybe_small(y), np.multiply),
+    "small * small": (lambda x, y: maybe_small(x) * maybe_small(y), np.multiply),
+    "square": (lambda x, y: maybe_small(x) ** 2, lambda x, y: x * x),
+    "small / y": (lambda x, y: maybe_small(x) / y, np.divide),
+    "x / small": (lambda x, y: x / maybe_small(y), np.divide),
+    "small / small": (lambda x, y: maybe_small(x) / maybe_small(y), np.divide),
+    "times 3": (lambda x, y: maybe_small(x) * 3, lambda x, y: x * np.float32(3)),
+    "small * y * y": (lambda x, y: maybe_small(x) * y * y, lambda x, y: x * y * y),
+    "-small * y": (lambda x, y: -maybe_small(x) * y, lambda x, y: -x * y),
+    "by rows": (lambda x, y: maybe_small(x[:, :1]) * y, lambda x, y: x[:, :1] * y),
+    "by columns": (lambda x, y: maybe_small(x[:1]) * y, lambda x, y: x[:1] * y),
+    "by a number": (lambda x, y: maybe_small(x[0, 0]) * y, lambda x, y: x[0, 0] * y),
+    "turned": (lambda x, y: maybe_small(x).T * y.T, lambda x, y: (x * y).T),
+}
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (7, 16), (40, 33), (100, 3), (5, 1000)], ids=str)
+@pytest.mark.parametrize("name", OPERATIONS)
+@np.errstate(all="ignore")
+def test_it_has_the_bits_of_the_processor(name, shape):
+    x, y = (numbers(int(np.prod(shape)), seed).reshape(shape) for seed in (1, 2))
+    operation, by_numpy = OPERATIONS[name]
+    assert_same(jax.jit(operation)(x, y), by_numpy(x, y))
+
+
+@np.errstate(all="ignore")
+def test_quotients_next_to_the_middle_of_two():
+    """Of what doubles round too, before floats do."""
+    rng = np.random.default_rng(0)
+    divisor = rng.integers(1 << 23, 1 << 24, 400_000).astype(np.float64)
+    middle = rng.integers(0, 1 << rng.integers(1, 23, divisor.size)) + 0.5
+    x = (divisor * middle * 2.0**-149).astype(np.float32)  # rounded: quotients are nearly middles
+    y = divisor.astype(np.float32)
+    small = x < TINY * 2.0**22
+    assert_same(jax.jit(OPERATIONS["small / y"][0])(x[small], y[small]), x[small] / y[small])
+
+
+@np.errstate(all="ignore")
+@pytest.mark.parametrize("operation", [np.multiply, np.divide])
+def test_bfloat16(operation):
+    x, y = (numbers(5000, seed).astype(jnp.bfloat16) for seed in (3, 4))
+    by = jnp.multiply if operation is np.multiply else jnp.divide
+    got = jax.jit(lambda x, y: by(jnp.where(x == -77, jnp.exp(x), x), y))(x, y)
+    assert_same(got.astype("float32"), np.asarray(operation(x.astype("float32"), y.astype("float32"))).astype(x.dtype))
+
+
+def test_what_lies_in_memory_and_what_several_read():
+    """Exponentials that one kernel writes and another multiplies, and products of products."""
+    x = np.random.default_rng(5).uniform(-120, 0, (60, 130)).astype(np.float32)
+    y = numbers(x.size, 6).reshape(x.shape)
+    y[~np.isfinite(y)] = 1
+
+    def both(x, y):
+        e = jnp.exp(x)
+        return e, jnp.cumsum(e, axis=1), e * y, (e * e) * y, jax.nn.sigmoid(x) * y, (e / 3) * (y * e)
+
+    e, _, *got = jax.jit(both)(x, y)
+    e, sigmoid = np.asarray(e), np.asarray(jax.jit(jax.nn.sigmoid)(x))
+    for a, b in zip(got, [e * y, (e * e) * y, sigmoid * y, (e / np.float32(3)) * (y * e)], strict=True):
+        assert_same(a, b)
+
+
+PROGRAMS = {
+    "exp(x) * y": (lambda x, y: jnp.exp(x) * y, ["small_product"]),
+    "y * exp2(x)": (lambda x, y: y * jnp.exp2(x), ["small_product"]),
+    "sigmoid": (lambda x, y: jax.nn.sigmoid(x) * y, ["small_product"]),
+    "square": (lambda x, y: jnp.exp(x) ** 2, ["small_product"]),
+    "a density": (lambda x, y: jax.scipy.stats.norm.pdf(x) * y, ["small_product"]),
+    "a quotient": (lambda x, y: jnp.exp(x) / (1 + y * y), ["small_quotient"]),
+    "a derivative": (lambda x, y: jax.vjp(jax.nn.softmax, x)[1](y), ["small_product"]),
+    "what a loop reads": (
+        lambda x, y: jax.lax.scan(lambda c, a: (c + a, a * c), y, jnp.broadcast_to(jnp.exp(x), (9, 40)))[1],
+        ["small_product"],
+    ),
+    "no exponential": (lambda x, y: jnp.tanh(x) * y, []),
+    "no factor": (lambda x, y: jnp.exp(x * y) + y, []),
+    "a sum with one": (lambda x, y: (1 + jnp.exp(x)) * y, []),
+    "float16": (lambda x, y: jnp.exp(x.astype("float16")) * y.astype("float16"), []),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_which_products_are_looked_at(name):
+    function, found = PROGRAMS[name]
+    x = jax.ShapeDtypeStruct((40,), "float32")
+    text = text_of(jax.make_jaxpr(function)(x, x), machine=X86_64_V4)
+    assert [word for word in ("small_product", "small_quotient") if f".{word}." in text] == found
