@@ -1,5 +1,6 @@
-"""Equal loop nests of a program are planned once: what is written is what would be if each were planned by itself."""
+"""Equal steps of a program are planned once: what is written is what would be if each were planned by itself."""
 
+import functools
 import re
 
 import numpy as np
@@ -11,7 +12,7 @@ from catena import lax
 from catena.compiler.machine import X86_64, X86_64_V3
 from catena.compiler.native.compile import program_of, shown_nests, text_of
 from catena.compiler.plan import alike
-from catena.compiler.plan.program import Launch
+from catena.compiler.plan.program import Contract, Launch
 
 IMAGE = ("NHWC", "HWIO", "NHWC")
 
@@ -43,7 +44,23 @@ def small_products(x, ws):
     return x
 
 
+def products(x, ws):
+    """Products by tiles, of which some read transposed operands, stored or not, and one array twice."""
+    for k, w in enumerate(ws):
+        x = (x @ w, x @ w.T, w @ x, x @ x, x.T.copy() @ w, jnp.tanh(x @ w))[k % 6]
+    return x
+
+
+def wide_convolutions(x, ws):
+    for k, w in enumerate(ws):
+        layout = ("NHWC", "HWIO", "NHWC") if k % 3 else ("NHWC", "HWOI", "NHWC")
+        x = lax.conv_general_dilated(x, w, (1, 1), "SAME", rhs_dilation=(1, 1 + k % 2), dimension_numbers=layout)
+    return x
+
+
 PROGRAMS = {
+    "products": (products, numbers(48, 48), [numbers(48, 48) / 7] * 14),
+    "wide convolutions": (wide_convolutions, numbers(1, 9, 9, 24), [numbers(3, 3, 24, 24) / 15] * 7),
     "convolutions": (convolutions, numbers(1, 9, 9, 4), [numbers(3, 3, 4, 4)] * 3 + [numbers(3, 1, 4, 4)] * 2),
     "layers": (layers, numbers(33, 33), [(numbers(33, 33), numbers(33))] * 7),
     "small products": (small_products, numbers(5), [numbers(5, 5)] * 4),
@@ -79,6 +96,14 @@ def test_equal_convolutions_are_launches_of_the_same_nests():
     launches = [step for _, step in program.steps() if isinstance(step, Launch)]
     assert len(launches) >= 40
     assert len({id(step.nest) for step in launches}) <= 6  # in between, and those of the ends
+
+
+def test_equal_products_are_of_one_plan():
+    closed = jax.make_jaxpr(lambda x, ws: functools.reduce(jnp.matmul, ws, x))(numbers(48, 48), [numbers(48, 48)] * 9)
+    steps = [step for _, step in program_of(closed, machine=X86_64_V3).steps()]
+    assert [type(step) for step in steps] == [Contract] * 9
+    assert len({id(step.tasks) for step in steps}) == 1
+    assert len({(step.a, step.b, step.c) for step in steps}) == 9
 
 
 def test_nests_are_shown_with_their_own_names_of_values():

@@ -218,6 +218,17 @@ def test_a_number_and_the_same_again(dtype):
         assert not any("load" in nest for nest in nests(lambda x: (x - x) + x * 0 + 1, x))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32])
+def test_a_number_divided_by_itself(dtype):
+    """By zero, that is -1, and the rest is the number."""
+    x = np.asarray([0, 1, 5, np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
+    quotient, rest = jax.jit(lambda x: (lax.div(x, x), lax.rem(x, x)))(x)
+    apart, left = jax.jit(lambda x, y: (lax.div(x, y), lax.rem(x, y)))(x, x.copy())
+    assert bits(quotient) == bits(apart) and bits(rest) == bits(left) == bits(np.zeros_like(x))
+    for f in (lax.div, lax.rem):
+        assert not any("div" in nest or "rem" in nest for nest in nests(lambda x, f=f: f(x, x), x))
+
+
 def test_a_float_and_the_same_again_may_be_nan():
     x = np.asarray([np.nan, np.inf, 1.0], np.float32)
     difference, equal, product = jax.jit(lambda x: (x - x, x == x, x * 0))(x)

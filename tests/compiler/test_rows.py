@@ -47,7 +47,7 @@ def close(got, expected):
     np.testing.assert_allclose(got, expected, rtol=2e-6, atol=2e-6)
 
 
-SHAPES = [(300, 200), (7, 5000), (2, 40000), (4, 3, 50, 33), (1, 300, 1, 77), (5000, 16)]
+SHAPES = [(300, 200), (7, 5000), (2, 40000), (4, 3, 50, 33), (1, 300, 1, 77), (5000, 17)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -56,6 +56,62 @@ def test_softmax(shape):
     program = compile_fn(softmax, x)
     close(program(x)[0], np_softmax(x))
     assert program.temporary_bytes == 0, "exponentials should stay in the scratch block"
+
+
+def for_wide_vectors(f, *args):
+    """The program of a function and its text, for a processor with vectors of 64 bytes."""
+    import catena as jax
+    from catena.compiler.machine import X86_64_V4
+    from catena.compiler.native import compile as compiler
+
+    closed = jax.make_jaxpr(f)(*args)
+    return str(compiler.program_of(closed, machine=X86_64_V4)), compiler.text_of(closed, machine=X86_64_V4)
+
+
+def gated(x):
+    """Rows, each times a number of its own that takes some functions."""
+    from catena import numpy as jnp
+
+    s = jnp.mean(x, axis=-1)
+    return x * (jnp.tanh(s) * jnp.exp(-s * s) + jnp.sin(s))[..., None]
+
+
+@pytest.mark.parametrize("shape", [(5000, 33), (1003, 40), (7, 301, 40), (3, 2, 40_000), (300, 2000), (90, 4, 2, 50)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_numbers_of_rows_are_computed_in_lanes(shape, dtype):
+    """Blocks are no multiples of a vector, and the last ones may be shorter than one."""
+    import catena as jax
+
+    with jax.enable_x64(True):
+        x = RNG.normal(size=shape).astype(dtype)
+        s = x.mean(-1, keepdims=True, dtype=np.float64)
+        want = x * (np.tanh(s) * np.exp(-s * s) + np.sin(s))
+        tolerance = {"float64": 1e-13, "float32": 2e-6, "float16": 4e-3}[dtype]
+        np.testing.assert_allclose(jax.jit(gated)(x).astype(float), want, rtol=tolerance, atol=tolerance)
+
+
+def test_a_row_has_the_number_that_it_has_alone():
+    """Whatever lane of a block it is in."""
+    import catena as jax
+
+    x = RNG.normal(size=(1003, 40)).astype(np.float32)
+    y = np.asarray(jax.jit(gated)(x))
+    for first in (1, 5, 100):
+        np.testing.assert_array_equal(jax.jit(gated)(x[first:]), y[first:])
+
+
+def test_functions_of_rows_have_vectors():
+    program, text = for_wide_vectors(gated, np.zeros((5000, 40), np.float32))
+    assert "at a time" in program and "call <16 x float> @catena.tanh" in text
+
+
+def test_rows_that_are_added_up_one_by_one_are_no_groups():
+    import catena as jax
+
+    for columns, grouped in ((16, False), (17, True)):
+        x = RNG.normal(size=(5000, columns)).astype(np.float32)
+        assert ("at a time" in for_wide_vectors(jax.nn.softmax, x)[0]) == grouped
+        close(jax.jit(jax.nn.softmax)(x), np_softmax(x))
 
 
 def test_rows_too_long_for_the_cache_are_not_grouped():

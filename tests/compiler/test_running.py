@@ -46,3 +46,21 @@ def test_gradients_of_their_sums_write_no_array():
     x = np.random.default_rng(0).standard_normal((4096, 100)).astype("f")
     np.testing.assert_allclose(jax.jit(f)(x), 2 * x * np.arange(4096, 0, -1)[:, None], rtol=1e-6)
     assert "cumulative" not in jax.jit(f).lower(x).as_text()
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+@pytest.mark.parametrize("kind", ["cumprod", "cummax", "cummin", "cumsum", "cumlogsumexp"])
+@pytest.mark.parametrize("shape, axis, reverse", [((2, 1000), 0, False), ((3, 100, 8), 1, True), ((40, 33), 1, False)])
+def test_halves_that_are_widened_are_written_as_halves(kind, dtype, shape, axis, reverse):
+    """With the bits of single precision that is rounded at the end."""
+    x = np.random.default_rng(3).uniform(0.5, 1.5, shape).astype(dtype)
+    x.flat[:3] = [np.nan, np.inf, 0]
+    running = lambda x: getattr(lax, kind)(x.astype(np.float32), axis, reverse)
+    halves, singles = jax.jit(lambda x: running(x).astype(dtype))(x), np.asarray(jax.jit(running)(x))
+    np.testing.assert_array_equal(halves.astype(np.float32), singles.astype(dtype).astype(np.float32))
+
+
+def test_a_running_product_of_halves_is_one_kernel():
+    x = np.ones((4, 1000), np.float16)
+    nests = jax.jit(lambda x: jnp.cumprod(x * 2, 0)).lower(x).compile().as_text("nests")
+    assert nests.count("nest ") == 1

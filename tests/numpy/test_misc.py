@@ -506,3 +506,16 @@ def test_interpolation_has_the_same_bits_in_every_call(dtype):
         found = [jnp.interp(jnp.asarray(at), jnp.asarray(x), jnp.asarray(f)) for _ in range(4)]
         found += [catena.jit(jnp.interp)(at, x, f), jnp.interp(at, x, f)]
         assert {numpy.asarray(v).tobytes() for v in found} == {numpy.asarray(found[0]).tobytes()}
+
+
+def test_a_few_powers_are_products():
+    """Of up to eight columns each is a power of its own, with the derivative of that."""
+    x = numpy.array([0.0, -0.0, 1.5, -3, numpy.inf, numpy.nan], "f")
+    for n in (1, 2, 3, 8):
+        found = catena.jit(lambda x: jnp.vander(x, n))(x)  # noqa: B023
+        numpy.testing.assert_allclose(found, numpy.vander(x, n), rtol=4e-7)
+        assert "pow " not in str(catena.make_jaxpr(lambda x: jnp.vander(x, n))(x)).replace("integer_pow", "")  # noqa: B023
+    slope = catena.jit(catena.grad(lambda x: jnp.vander(x, 4).sum()))(x[:4])
+    numpy.testing.assert_allclose(slope, 1 + 2 * x[:4] + 3 * x[:4] ** 2, rtol=1e-6)
+    numpy.testing.assert_array_equal(jnp.vander(jnp.array([True, False]), 3), numpy.vander([1, 0], 3))
+    assert jnp.vander(jnp.ones(3, "bfloat16"), 5).dtype == "bfloat16" and jnp.vander(jnp.ones(3), 0).shape == (3, 0)

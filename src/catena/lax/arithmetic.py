@@ -369,7 +369,8 @@ def min(x, y):
 
 def _abs_tangent(t, x, y):
     if not dtypes.is_complex(get_aval(x).dtype):
-        return select(ge(x, like(x, 0)), t, neg(t))
+        ones = broadcast_to(like(t, 1), get_aval(x).shape)
+        return mul(t, select(ge(x, like(x, 0)), ones, neg(ones)))  # of one reader, where a choice of signs has two
     size = match_dtype(y, get_aval(x).dtype)
     ones = broadcast_to(like(size, 1), get_aval(x).shape)
     return real(mul(t, div(conj(x), select(eq(size, like(size, 0)), ones, size))))

@@ -28,12 +28,15 @@ from catena.numpy.boundary import (
 from catena.numpy.diagonals import diag
 from catena.numpy.editing import trim_zeros
 from catena.numpy.index_update import IndexUpdateRef
+from catena.numpy.joining import stack
 from catena.numpy.products import dot
 from catena.numpy.promotion import promote_dtypes, promote_dtypes_inexact
 from catena.numpy.reading import read
 from catena.numpy.shaping import matrix_transpose, ravel
 from catena.numpy.statistics import convolve
 from catena.typing import ArrayLike
+
+_FEW_POWERS = 8  # columns of powers that are products, with three units' error at most
 
 
 def _line(p):
@@ -495,6 +498,9 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
         raise ValueError("N must be nonnegative")
     exponents = np.arange(n, dtype=np.int32)
     exponents = exponents if increasing else exponents[::-1]
+    if 0 < n <= _FEW_POWERS and (x.dtype.itemsize > 2 or not dtypes.is_inexact(x.dtype)):
+        x = convert(x, dtypes.to_numeric_dtype(x.dtype))
+        return stack([lax.integer_pow(x, int(k)) for k in exponents], 1)
     columns = lax.broadcast_in_dim(x, (x.size, n), (0,))
     exponents = make_array(np.ascontiguousarray(np.broadcast_to(exponents, (x.size, n))))
     if dtypes.is_inexact(x.dtype):

@@ -318,7 +318,7 @@ class BodyWriter:
             self.e.scatter(t, self.e.narrow(x, t, width), pointer, width, mask)
             return
         stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
-        active = self.active if past_caches and mask is None else None  # of a vector that is not of one line
+        active = _stored(self, c, width, past_caches) if mask is None else None
         self.check("store", buffer, pointer, t, width, stride or 1, mask or active)
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, condition, c, mask, t, width, stride, True)
@@ -383,6 +383,11 @@ def _there(e: Emitter, mask: str | None, c: Copy, width: int) -> str | None:
     if mask is None or there is None:
         return mask or there
     return e.op(f"and {vector('i1', width)} {mask}, {there}")
+
+
+def _stored(body: BodyWriter, c: Copy, width: int, past_caches: bool) -> str | None:
+    """The lanes that are stored of a vector that is not of one line, or goes beyond the rows of a block."""
+    return body.active if past_caches else c.env.get(THERE) if width > 1 else None
 
 
 def _masked_scalar(body: BodyWriter, buffer: int, t, pointer: str, width: int, mask: str | None) -> str:

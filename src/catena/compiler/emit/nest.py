@@ -248,6 +248,9 @@ class NestWriter:
                 _write_pieces(self, level, d, s, copies)
             return
         r, width, unroll = self.ranges[d], self.nest.width, self.nest.unroll
+        if d in self.nest.rows:
+            _rows_in_lanes(self, level, d, r, copies)
+            return
         clamp = loops.is_idempotent(self.nest, d, self.in_place)
         if d in self.cut:
             _vectors_in_pieces(self, level, d, r, clamp, copies)
@@ -363,6 +366,15 @@ def _rows_joined(w: NestWriter, level: int, d: int, start, stop, copies: list[Co
         there = joins.there(e, e.op(f"sub i64 {end}, {first}"), width)
         for accumulators in rows.waiting:
             accumulators.finish_kept(c, there)
+
+
+def _rows_in_lanes(w: NestWriter, level: int, d: int, r: Range, copies: list[Copy]) -> None:
+    """Lanes along the rows of a block, under a mask: before and behind the block nothing may be read or written."""
+    with w._loop(level, r.start, r.stop, w.nest.width) as i:
+        lanes = joins.there(w.e, w.e.op(f"sub i64 {r.stop}, {i}"), w.nest.width)
+        there = copies[0].child()
+        there.env[THERE] = lanes
+        _under_mask(w, level, d, i, lanes, Segment(i, r.stop, w.nest.width, 1), [there])
 
 
 def _close_folds(w: NestWriter, copies: list[Copy]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catena.compiler import vector_math
-from catena.compiler.emit import special
+from catena.compiler.emit import integer_quotients, special
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.forms import OPS
 from catena.compiler.graph.types import TYPES, Type, constant, vector
@@ -279,7 +279,9 @@ def _quotient(e: Emitter, t: Type, xs: list[str], safe: str, width: int) -> str:
     quotient is off by less than the distance to the next integer. A division by a constant is no division.
     """
     r, s = vector(t.register, width), "s" if t.kind == "i" else "u"
-    if width == 1 or t.bits > 32 or xs[1][0] != "%":
+    if width > 1 and t.bits > 32:
+        return integer_quotients.quotient(e, t.kind, xs[0], xs[1], safe, width)
+    if width == 1 or xs[1][0] != "%":
         return e.op(f"{s}div {r} {xs[0]}, {safe}")
     f = vector("float" if t.bits <= 16 else "double", width)
     x, y = (e.op(f"{s}itofp {r} {v} to {f}") for v in (xs[0], safe))
@@ -302,7 +304,7 @@ def _int_rem(e, t, xs, width, attr):
 def _floor_div(e, t, xs, width, attr):
     """Rounds down; the divisor is a positive constant."""
     r, i1 = vector(t.register, width), vector("i1", width)
-    quotient = e.op(f"sdiv {r} {xs[0]}, {xs[1]}")
+    quotient = _quotient(e, t, xs, xs[1], width)
     rest = e.op(f"sub {r} {xs[0]}, {e.op(f'mul {r} {quotient}, {xs[1]}')}")
     down = e.op(f"icmp slt {r} {rest}, {constant(0, t, width)}")
     return e.op(f"add {r} {quotient}, {e.op(f'sext {i1} {down} to {r}')}")

@@ -137,9 +137,8 @@ class Builder:
             return self.constant(convert_scalar(x.params.array, dtype))
         if x.form == "broadcast" and not x.args[0].ndim:
             return self.full(x.shape, self.convert(x.args[0], dtype))
-        if (found := layouts.before(self, lambda x: self.convert(x, dtype), x)) is not None:
-            return found
-        return self.value("map", x.shape, dtype, [x], Map("convert"))
+        found = layouts.before(self, lambda x: self.convert(x, dtype), x) or running.of_halves(self, x, dtype)
+        return found or self.value("map", x.shape, dtype, [x], Map("convert"))
 
     def bitcast(self, x: Value, dtype) -> Value:
         """The bits of `x` as `dtype`; a width change adds or removes a last dimension, as XLA does."""

@@ -102,7 +102,7 @@ COMMUTING = ("add", "mul", "and", "or", "xor", "eq", "ne", "max", "min")
 SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 OF_ZERO = {"lt": False, "ge": True}  # what numbers without a sign are, compared with zero
 # What is known of a number and the same again, but for floats, which may be NaN.
-OF_SAME = {"sub": 0, "xor": 0, "ne": 0, "lt": 0, "gt": 0, "eq": 1, "le": 1, "ge": 1}
+OF_SAME = {"sub": 0, "xor": 0, "rem": 0, "ne": 0, "lt": 0, "gt": 0, "eq": 1, "le": 1, "ge": 1}
 # Of which numbers functions have exact values, and which; those that are 0 at 0 keep its sign.
 EXACT = {"log": (1, 0), "exp": (0, 1), "exp2": (0, 1), "cos": (0, 1), "cosh": (0, 1)}
 ZERO_AT_ZERO = ("log1p", "expm1", "sin", "tan", "sinh", "tanh", "asin", "atan", "asinh", "atanh")
@@ -125,6 +125,9 @@ def known(b, op: str, xs: tuple, shape: tuple):
         return None
     if xs[0] is xs[1] and op in OF_SAME and xs[0].dtype.kind in "iub":
         return b.full(shape, np.asarray(OF_SAME[op], bool if op in COMPARISONS else xs[0].dtype))
+    if xs[0] is xs[1] and op == "div" and xs[0].dtype.kind in "iu":
+        zero, by_zero, one = (b.full(shape, np.asarray(n).astype(xs[0].dtype)) for n in (0, -1, 1))
+        return b.map("select", b.map("eq", xs[0], zero), by_zero, one)
     if op in SWAPPED:
         return _of_zero(b, op, xs, scalars, shape)
     if op == "pow" and scalars[1] is not None and scalars[1] == 2:

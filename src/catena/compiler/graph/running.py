@@ -30,6 +30,18 @@ def of_equal(b, kind: str, x, axis: int, reverse: bool):
     return b.map("add", product, b.full(x.shape, np.zeros((), x.dtype)))  # sums begin with 0: that of -0 is 0
 
 
+def of_halves(b, x, dtype):
+    """A running product or extreme of halves that were widened, and is made halves again, as that of the halves: which
+    is kept in single precision, too, and rounded where it is written. None where `x` is none.
+    """
+    if x.form != "cumulative" or x.params.kind == "sum" or x.dtype.name != "float32" or dtype.itemsize != 2:
+        return None  # sums are kept in double precision, and would be rounded once
+    (wide,) = x.args
+    if wide.form != "map" or wide.params.op != "convert" or wide.args[0].dtype != dtype or dtype.kind in "iu":
+        return None
+    return b.cumulative(x.params.kind, wide.args[0], x.params.axis, x.params.reverse)
+
+
 def _is_spread_along(x, axis: int) -> bool:
     while x.form == "broadcast":
         (y,), dims = x.args, x.params.dims

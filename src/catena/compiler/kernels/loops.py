@@ -120,7 +120,7 @@ class Nest:
     turns: int = 1  # accumulators of a sum, to which vectors along the lanes are added in turn
     together: Together | None = None  # iterations that are done at once
     ranges: dict[int, tuple[int, int]] = field(default_factory=dict)  # of statements, where they are known
-    rows: tuple[int, ...] = ()  # the row dimensions of a row group: outermost, in order, without lanes
+    rows: tuple[int, ...] = ()  # the row dimensions of a row group: outermost, in order
 
     @property
     def sequential(self) -> bool:
@@ -292,6 +292,17 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         if kept and light and in_copies and not in_place and vector in inner:
             _share_loads(nest, kept[-1], machine)
     return nest
+
+
+def put_lanes_along_rows(nest: Nest, machine: Machine) -> None:
+    """Lanes of a kernel that has one element for each row of a row group, where it finds these side by side."""
+    if nest.order != [*nest.rows] or nest.folds or nest.is_checked or any(s.mask >= 0 for s in nest.stores):
+        return
+    d, types = nest.rows[-1], {s.type for s in nest.stmts if s.op in LOADS} | {s.dtype for s in nest.stores}
+    apart = {affine.coefficient(s.attr[2], d) for s in nest.stmts if s.op in LOADS} - {0, 1}
+    whole = all(not s.offset[2] and affine.coefficient(s.offset, d) == 1 for s in nest.stores)
+    if whole and not apart and all(machine.masks_stores(TYPES[t].bytes) for t in types):
+        nest.vector, nest.width = d, _lanes(nest, machine.vector_bytes, d)
 
 
 def is_one_by_one(nest: Nest, fold: Fold) -> bool:

@@ -1,19 +1,20 @@
-"""Equal loop nests, as those of layers or of a loop that is written out in Python are: planned once in a program.
+"""Equal loop nests and products, as those of layers or of an unrolled loop are: planned once in a program.
 
 What a nest is, the values say that it is made of, down to those in memory, whatever their numbers. So its *structure*
 is asked for before a nest is built: the first of a structure is built, scheduled and shared out. Others are launches of
-the same nest on other values.
+the same nest on other values. So are products by tiles of the same plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import copy
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from catena.compiler.graph.forms import FORMS, PARTS
 from catena.compiler.graph.region import Value
 from catena.compiler.plan.fuse import Fused, Kernel
-from catena.compiler.plan.program import Launch
+from catena.compiler.plan.program import Buffer, Contract, Launch, Step
 from catena.compiler.plan.storage import is_checked
 
 
@@ -53,11 +54,34 @@ class Structure:
 
 
 class Planned(NamedTuple):
-    """A launch of a structure, which others of it are copies of."""
+    """A step of a structure, which others of it are copies of."""
 
-    step: Launch
+    step: Launch | Contract
     touched: list[int]  # what it touches, by places in the order of telling
-    costs: tuple[int, int, int]
+    costs: list[int]
+
+
+def touched(step: Step, structure: Structure, blocks: Mapping[int, Buffer]) -> list[int] | None:
+    """The values that a step touches, by their places in the order of telling; None where it has memory of its own."""
+    numbers = structure.numbers
+    if isinstance(step, Launch):
+        return [numbers[b] for b in step.operands] if numbers.keys() >= step.operands.keys() else None
+    if not isinstance(step, Contract) or step.after is not None or step.plan.packed or step.plan.in_tiles:
+        return None
+    places = {blocks.get(number): k for number, k in numbers.items()}
+    found = [places.get(buffer) for buffer in (step.a, step.b, step.c)]
+    return [k for k in found if k is not None] if len(places) == len(numbers) and None not in found else None
+
+
+def on_others(step: Launch | Contract, values: list[tuple[int, Buffer]]) -> Step:
+    """The same step on other values, by number and where they are, in the order of `touched`."""
+    made = copy.copy(step)
+    if isinstance(made, Contract):
+        (_, made.a), (_, made.b), (_, made.c) = values
+    else:
+        made.names = {b: number for b, (number, _) in zip(made.operands, values)}
+        made.operands = {b: buffer for b, (_, buffer) in zip(made.operands, values)}
+    return made
 
 
 def of_kernel(fused: Fused, kernel: Kernel) -> Structure:

@@ -264,6 +264,9 @@ def _sums(v: Value) -> set[bool]:
     """Of a sum or product of floats, whether it is a wide one: a kernel's lanes are as wide as its sums, and those that
     are added up must not hang on what is added up beside them.
     """
-    if not FORMS[v.form].fold or v.params.kind not in ("sum", "prod") or KIND[v.dtype] not in "fc":
-        return set()
-    return {v.dtype in WIDE_SUMS}
+    return {v.dtype in WIDE_SUMS} if is_sum_of_floats(v) else set()
+
+
+def is_sum_of_floats(v: Value) -> bool:
+    """Whether a value is a sum or product of floats, whose bits hang on their order."""
+    return FORMS[v.form].fold and v.params.kind in ("sum", "prod") and KIND[v.dtype] in "fc"

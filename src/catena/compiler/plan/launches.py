@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 from catena.compiler.graph import affine, symbols
 from catena.compiler.graph.forms import COSTLY
@@ -65,33 +64,35 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
 def launch_alike(
     p: Planner, frame: Frame, asked: Callable[[], Structure], make: Callable[[], Nest], in_place: bool = False
 ) -> None:
-    """Adds the steps that run a nest, as `launch` does. Of nests of one structure, which is `asked` for, the first is
-    planned. In loops all are, and where numbers record, of which nothing may be asked, or memory is checked.
+    """Adds the steps that run a nest, as `launch` does; of nests of one structure, the first is planned."""
+    once(p, frame, asked, lambda: launch(p, frame, make(), in_place), in_place)
+
+
+def once(
+    p: Planner, frame: Frame, asked: Callable[[], Structure], add: Callable[[], None], in_place: bool = False
+) -> None:
+    """Adds steps by `add`, or, where one of the same structure, which is `asked` for, is planned already, that one on
+    other values. In loops all are planned, and where memory is checked or numbers record, which may not be asked.
     """
     apart = p.depth or symbols.is_recording() or context.check_bounds
     structure = None if apart else asked()
     if structure is None or not structure.is_whole:
-        launch(p, frame, make(), in_place)
+        add()
         return
     key = structure.what, in_place, len(frame.fused.steps) >= MANY_STEPS, tuple(structure.told)
-    found = p.launched.get(key)
+    found = p.planned.get(key)
     if found is not None:
-        _again(p, frame, found, list(structure.numbers))
+        p.costs.add(*found.costs)
+        numbers = list(structure.numbers)
+        values = [(numbers[k], p.operand(frame, numbers[k])) for k in found.touched]
+        frame.steps.append(alike.on_others(found.step, values))
         return
     before, costs = len(frame.steps), p.costs.told()
-    launch(p, frame, make(), in_place)
+    add()
     made = frame.steps[before:]
-    if len(made) == 1 and isinstance(made[0], Launch) and structure.numbers.keys() >= made[0].operands.keys():
-        touched = [structure.numbers[b] for b in made[0].operands]
-        p.launched[key] = Planned(made[0], touched, [b - a for a, b in zip(costs, p.costs.told())])
-
-
-def _again(p: Planner, frame: Frame, found: Planned, numbers: list[int]) -> None:
-    """A launch that is planned already, on other values."""
-    p.costs.add(*found.costs)
-    names = {b: numbers[k] for b, k in zip(found.step.operands, found.touched)}
-    operands = {b: p.operand(frame, own) for b, own in names.items()}
-    frame.steps.append(replace(found.step, operands=operands, names=names, origin=None))
+    touched = alike.touched(made[0], structure, frame.blocks) if len(made) == 1 else None
+    if touched is not None:
+        p.planned[key] = Planned(made[0], touched, [b - a for a, b in zip(costs, p.costs.told())])
 
 
 def _few(p: Planner, frame: Frame, nest: Nest) -> int:
@@ -244,6 +245,8 @@ def rows(p: Planner, frame: Frame, i: int, _) -> None:
     stitch.merge_rows(group)
     for nest in group.nests:
         schedule(p, nest)
+        if stitch.blocks(group)[0] > loops.FEW:
+            loops.put_lanes_along_rows(nest, p.machine)
     if not p.depth:
         _stream_rows(p.machine, group)
     ahead.next_block(p.machine.memory, values, group, stitch.blocks(group)[0])

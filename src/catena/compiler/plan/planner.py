@@ -121,7 +121,7 @@ class Planner:
         self._live: set[Buffer] = set()  # pieces of the arena
         self._constants: dict[int, Buffer] = {}
         self._known: dict = {}
-        self.launched: dict[tuple, Planned] = {}  # loop nests that are planned, by their structure
+        self.planned: dict[tuple, Planned] = {}  # steps, by their structure
 
     def known(self, function: Callable, x, *others):
         """What a function makes of plain data, for this machine: it is asked once in a program for the same."""

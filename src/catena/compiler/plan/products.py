@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +32,7 @@ from catena.compiler.plan import alike, contraction, nests, stitch
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.plan.copies import beside, copied, copy, laid_out
 from catena.compiler.plan.fuse import Step
-from catena.compiler.plan.launches import launch, launch_alike, schedule
+from catena.compiler.plan.launches import launch, launch_alike, once, schedule
 from catena.compiler.plan.planner import Frame, Outside, Planner
 from catena.compiler.plan.program import NULL, Buffer, Contract, Gemm
 from catena.compiler.plan.stitch import RowGroup
@@ -52,9 +53,25 @@ FEWEST_BESIDE_VECTOR = 64  # likewise where one operand is a vector, and the oth
 
 def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
     define(p, frame, frame.fused.steps[i])
+    _once(p, frame, frame.fused.steps[i], functools.partial(_product, p, frame, frame.fused.steps[i]))
+
+
+def _once(p: Planner, frame: Frame, step: Step, add: Callable[[], None]) -> None:
+    """Adds the steps of a product or convolution, or those of an equal one. How operands lie is asked of what they
+    transpose, too, be they stored or not.
+    """
+    v = step.node
+    if step.epilogue is not None or any(x.form == "transpose" for x in v.args):
+        add()
+    else:
+        once(p, frame, functools.partial(alike.of_values, frame.fused, (), v.args, v), add)
+
+
+def _product(p: Planner, frame: Frame, step: Step) -> None:
+    v = step.node
     if has_tiles(v, p.machine):
         by = _turned if _is_quicker_turned(frame, v) else _tiled
-        by(p, frame, frame.fused.steps[i])
+        by(p, frame, step)
     elif KIND[v.dtype] == "c" and v.size and _is_large(v):
         _by_blas(p, frame, v)
     else:
@@ -312,16 +329,18 @@ def convolve(p: Planner, frame: Frame, i: int, v: Value) -> None:
     read where they lie.
     """
     define(p, frame, frame.fused.steps[i])
-    if not v.size:
-        return
+    if v.size and has_few_channels(v, p.machine):
+        _by_channels(p, frame, v)
+    elif v.size:
+        by = _by_places if v.params.by_places else _by_windows
+        _once(p, frame, frame.fused.steps[i], functools.partial(by, p, frame, frame.fused.steps[i]))
+
+
+def _by_windows(p: Planner, frame: Frame, step: Step) -> None:
+    """A convolution whose rows are the places of windows."""
+    v = step.node
     lhs, rhs = v.args
     n: Convolve = v.params
-    if n.by_places:
-        _by_places(p, frame, frame.fused.steps[i])
-        return
-    if has_few_channels(v, p.machine):
-        _by_channels(p, frame, v)
-        return
     (a, sa), (b, sb), sc = strides(frame, lhs), strides(frame, rhs), row_major(v.shape)
     (image, c, *space), (o, inner, *taps) = n.lhs_spec, n.rhs_spec
     terms = [(Axis(rhs.shape[e], sa[d] * r, sb[e], 0), e) for d, e, r in zip(space, taps, n.dilation)]
@@ -336,7 +355,7 @@ def convolve(p: Planner, frame: Frame, i: int, v: Value) -> None:
     axes = ([group], lines, [x for x, _ in terms], columns)
     split, dims = _split(frame, rhs, o, groups)
     layout = (split, [o], [dims[e] for _, e in terms], [o + 1])
-    _contract(p, frame, frame.fused.steps[i], (a, b), axes, layout)
+    _contract(p, frame, step, (a, b), axes, layout)
 
 
 def has_few_channels(v: Value, machine: Machine) -> bool:

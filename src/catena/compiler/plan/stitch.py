@@ -18,11 +18,12 @@ from dataclasses import dataclass
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.types import TYPES
-from catena.compiler.kernels import merging, places
+from catena.compiler.kernels import loops, merging, places
 from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.machine import Machine
 from catena.compiler.plan import bands
-from catena.compiler.plan.fuse import Fused, Step
+from catena.compiler.plan.fuse import Fused, Step, is_sum_of_floats
+from catena.core.dtypes import KIND
 
 AHEAD = 24  # steps to look over for members
 
@@ -46,6 +47,8 @@ def group_rows(fused: Fused, nest_of, machine: Machine) -> None:
         if i in taken:
             continue
         members = _members(fused, i, taken, nest_of, machine) if _may_lead(step, machine) else [i]
+        if len(members) > 1 and _adds_one_by_one(fused, members, machine):
+            members = [i]
         if len(members) > 1:
             readers = readers or _readers(fused)
         grouped = _grouped(fused, members, nest_of, readers, machine) if len(members) > 1 else None
@@ -73,6 +76,19 @@ def _may_lead(step: Step, machine: Machine) -> bool:
     size, rows = math.prod(kernel.space), math.prod(kernel.space[: kernel.axes[0]])
     large = size >= machine.memory.least_kernel and size // rows >= machine.memory.least_row
     return large and rows > 1 and not bands.are_in(kernel)
+
+
+def _adds_one_by_one(fused: Fused, members: list[int], machine: Machine) -> bool:
+    """Whether rows of floats are so short that they are added up one by one (see `loops.is_one_by_one`): by themselves,
+    kernels do that to as many rows at once as a vector has lanes. From memory, it is the reading that takes long.
+    """
+    for kernel in (fused.steps[i].kernel for i in members):
+        size, rows = math.prod(kernel.space), math.prod(d for k, d in enumerate(kernel.space) if k not in kernel.axes)
+        sums = [v for v in kernel.roots if is_sum_of_floats(v) and KIND[v.dtype] == "f"]
+        short = [v for v in sums if size // rows * loops.register_bytes(str(v.dtype)) <= machine.vector_bytes]
+        if any(size * v.dtype.itemsize < machine.memory.streamed for v in short):
+            return True
+    return False
 
 
 def _members(fused: Fused, lead: int, taken: set[int], nest_of, machine: Machine) -> list[int]:

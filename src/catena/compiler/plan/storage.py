@@ -19,6 +19,7 @@ from catena.compiler.plan.kernel_length import MAX_KERNEL, has_own_loop, is_gath
 MAX_DEPTH, MAX_OPS = 48, 100
 CHEAP = 2
 FEW_AGAIN, LARGE = 4, 1 << 17  # operations that are done again for each reader, and bytes of what is not written for it
+MOST_MOVED = 12  # the same for all readers of what is made of neighbours
 CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: see `_is_beside`
 RESULT = "it is a result"
 WIDE = 8  # elements in a row
@@ -91,7 +92,7 @@ class Storage:
             len(v.args) <= (MAX_PARTS if fewer or not cheap else MAX_ROW_PARTS)
             and views
             and plain
-            and (fewer or not any(FORMS[u.form].rereads for u in users))
+            and (fewer or not any(FORMS[u.form].rereads and (u.form != "pad" or self._repeats(u, v)) for u in users))
         )
 
     def _lies_in_rows(self, v: Value) -> bool:
@@ -166,7 +167,8 @@ class Storage:
             if self._repeats(u, v) and (costly or heavy > cheap or wasted):
                 return f"{u.form} v{u.number} would compute each element several times"
         if len(users) > 1 and (costly or weight > 1):
-            if not costly and v.size * v.dtype.itemsize >= LARGE and _is_of_one_array(v, self.stored, self.roots):
+            large = not costly and v.size * v.dtype.itemsize >= LARGE
+            if large and _is_of_one_array(v, len(users), self.stored, self.roots):
                 return None
             return f"{len(users)} readers would compute it again"
         return None
@@ -212,18 +214,23 @@ class Storage:
         return found, ops
 
 
-def _is_of_one_array(v: Value, stored: Collection[int], roots: dict[int, int]) -> bool:
-    """Whether a few cheap operations make a value of one array in memory, element by element, beside numbers: reading
-    that again costs no more than reading this one, which would be written first.
+def _is_of_one_array(v: Value, readers: int, stored: Collection[int], roots: dict[int, int]) -> bool:
+    """Whether a few cheap operations make a value of one array in memory, beside numbers: reading that again costs no
+    more than reading this one, which would be written first. So it is with neighbours in it, and then beside rows that
+    are spread, where all readers together do not do much again.
     """
-    ops, ask, seen, arrays = 0, [v], {v.number}, set()
+    ops, ask, seen, arrays, rows, moved = 0, [v], {v.number}, set(), False, False
     while ask and ops <= FEW_AGAIN:
         x = ask.pop()
         if x.size == 1 or x.form == "broadcast" and x.args[0].size == 1:
             continue
-        if x.number in stored:
-            arrays.add(roots.get(x.number, x.number))
-            if x.size * x.dtype.itemsize > v.size * v.dtype.itemsize:
+        if x.form == "broadcast" and x.args[0].size * LONG_ROW <= v.size and x.args[0].number in stored:
+            rows = True
+        elif x.number in stored or _moves(x) and x.args[0].number in stored:
+            a, size = (x, x.size) if x.number in stored else (x.args[0], v.size)
+            moved = moved or a is not x
+            arrays.add(roots.get(a.number, a.number))
+            if size * x.dtype.itemsize > v.size * v.dtype.itemsize:
                 return False
         elif x.form != "map":
             return False
@@ -231,7 +238,13 @@ def _is_of_one_array(v: Value, stored: Collection[int], roots: dict[int, int]) -
             ops += 1
             ask.extend(a for a in x.args if a.number not in seen)
             seen.update(a.number for a in x.args)
-    return ops <= FEW_AGAIN and len(arrays) == 1
+    again = readers * ops <= MOST_MOVED if moved else not rows
+    return ops <= FEW_AGAIN and len(arrays) == 1 and again
+
+
+def _moves(x: Value) -> bool:
+    """Whether it reads neighbours as its reader would: a slice without gaps, or from behind."""
+    return x.form == "reverse" or x.form == "slice" and all(n == 1 for n in x.params.strides)
 
 
 def _reads_less(user: Value, v: Value) -> bool:

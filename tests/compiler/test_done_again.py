@@ -1,0 +1,62 @@
+"""What costs less to compute again than to write and to read: cheap values of neighbours in one array in memory."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.native.compile import nests, program_of
+
+rng = np.random.default_rng(9)
+
+PENALTIES = {
+    "differences of rows": lambda jnp, x: jnp.sum((x[1:] - x[:-1]) ** 2),
+    "differences in rows": lambda jnp, x: jnp.sum((x[:, 1:] - x[:, :-1]) ** 2),
+    "curvature": lambda jnp, x: jnp.sum((x[2:] - 2 * x[1:-1] + x[:-2]) ** 2),
+    "total variation": lambda jnp, x: jnp.sum(jnp.abs(x[1:] - x[:-1])) + jnp.sum(jnp.abs(x[:, 1:] - x[:, :-1])),
+    "chosen by a row": lambda jnp, x: jnp.sum(jnp.where(jnp.arange(x.shape[1]) % 3 < 1, x, x[::-1]) ** 2),
+}
+
+
+@pytest.mark.parametrize("shape", [(300, 200), (41, 7), (3, 900)])
+@pytest.mark.parametrize("name", PENALTIES)
+def test_gradients_of_penalties_are_differences(name, shape):
+    with jax.enable_x64(True):
+        x, step = rng.standard_normal(shape), 1e-6
+        found = jax.jit(jax.grad(lambda x: PENALTIES[name](jnp, x)))(x)
+        for i, j in [(0, 0), (shape[0] - 1, shape[1] - 1), (1, 5), (shape[0] // 2, shape[1] // 2)]:
+            up, down = x.copy(), x.copy()
+            up[i, j] += step
+            down[i, j] -= step
+            slope = (PENALTIES[name](np, up) - PENALTIES[name](np, down)) / (2 * step)
+            np.testing.assert_allclose(found[i, j], slope, rtol=1e-4, atol=1e-4)
+        apart = jax.grad(lambda x: PENALTIES[name](jnp, x))(jnp.asarray(x))
+        np.testing.assert_allclose(found, apart, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_what_neighbours_make_is_not_written(name):
+    made = jax.make_jaxpr(jax.grad(lambda x: PENALTIES[name](jnp, x)))(jnp.ones((500, 300)))
+    assert program_of(made).arena_bytes < 10_000
+
+
+def test_much_work_is_done_once():
+    """A value of many readers, or of long work, is written; small ones are, too."""
+
+    def f(x):
+        y = (x[1:] - x[:-1]) * 2 + 1
+        return sum(jnp.pad(y * k, ((k, 5 - k), (0, 0))) for k in range(6))
+
+    assert program_of(jax.make_jaxpr(f)(jnp.ones((500, 300)))).arena_bytes > 500_000
+    x = rng.standard_normal((60, 7)).astype("f")
+    np.testing.assert_allclose(jax.jit(f)(x), f(jnp.asarray(x)), rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_rolled_and_padded_is_one_kernel():
+    """Who pads a concatenation reads its parts, unless zeros lie between the elements."""
+    rolled = lambda x: jnp.pad(jnp.roll(x, 7, 0), ((2, 3), (1, 0)))
+    assert len(nests(jax.make_jaxpr(rolled)(jnp.ones((50, 30))))) == 1
+    x = rng.standard_normal((50, 30)).astype("f")
+    np.testing.assert_array_equal(jax.jit(rolled)(x), np.pad(np.roll(x, 7, 0), ((2, 3), (1, 0))))
+    apart = lambda x: jax.lax.pad(jnp.roll(x, 7, 0), np.float32(0), ((0, 0, 1), (0, 0, 0)))
+    np.testing.assert_array_equal(jax.jit(apart)(x)[::2], np.roll(x, 7, 0))
