@@ -184,6 +184,7 @@ FOLDS = {
     "largest": lambda np, x: np.max(x, 0),
     "largest of all": lambda np, x: np.max(x),
     "sums of rows": lambda np, x: np.sum(x, -1),
+    "both extremes": lambda np, x: np.stack([np.max(x, 0), np.min(x, 0)]),
     "place of the least": lambda np, x: np.argmin(x, -1),
     "any": lambda np, x: np.any(x > 90, 0),
 }

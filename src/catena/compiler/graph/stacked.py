@@ -11,7 +11,7 @@ from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.region import Region, Value
 from catena.core.dtypes import KIND
 
-MOST_PARTS = 8  # of a stack
+MOST_PARTS = 16  # of a stack
 MOST = 64  # operations that are done to parts
 COMBINED = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}  # kinds of folds
 IN_ORDER = ("sum", "prod")

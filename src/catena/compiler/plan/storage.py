@@ -106,7 +106,7 @@ class Storage:
             users = self.users[last]
             if last in self.needed or len(users) > 1:
                 return math.prod(v.shape[v.params.dimension + 1 :]) >= PART_ROW
-        return len(users) == 1 and _folds_parts(users[0], v)
+        return bool(users) and all(_folds_parts(u, v) for u in users)
 
     def _joined(self, users: list) -> list:
         """The one value that all readers are for, as a choice is of a comparison and of what it compares: elementwise
