@@ -42,7 +42,7 @@ from catena.compiler.machine import Machine
 from catena.compiler.plan import program as steps
 from catena.compiler.plan.amx import AmxPacking, AmxProduct
 from catena.compiler.plan.memory import SLOT_BYTES
-from catena.compiler.plan.program import ARENA, CONSTANT, NULL, SLOT, Block, Buffer, Program, Step
+from catena.compiler.plan.program import ARENA, CONSTANT, NULL, PART, SLOT, Block, Buffer, Program, Step
 from catena.core.context import context
 from catena.core.errors import CompileError
 
@@ -100,6 +100,8 @@ class ProgramWriter:
             return self.e.op(f"getelementptr i8, ptr %arena, i64 {self.number(buffer.place)}")
         if buffer.kind == CONSTANT:
             return self.constant(buffer.array)
+        if buffer.kind == PART and buffer.base is not None:
+            return self.e.element(self.pointer(buffer.base), "i8", self.number(buffer.place))
         if buffer.kind == NULL:
             return "null"
         raise CompileError(f"the compiler lost the memory of {buffer}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from catena.compiler.interpret.nests import Place
-from catena.compiler.plan.program import ARENA, CELL, CONSTANT, SLICE, Buffer, Program
+from catena.compiler.plan.program import ARENA, CELL, CONSTANT, PART, SLICE, Buffer, Program
 from catena.core import failures
 from catena.core.errors import CompileError
 
@@ -52,6 +52,8 @@ class Memory:
         if buffer.kind == SLICE and buffer.base is not None:
             first = self._moved[buffer] * buffer.bytes
             return self[buffer.base][first : first + buffer.bytes]
+        if buffer.kind == PART and buffer.base is not None:
+            return self[buffer.base][buffer.place : buffer.place + buffer.bytes]
         found = self._bytes.get(buffer)
         if found is None:
             found = self._bytes[buffer] = self._new(buffer)

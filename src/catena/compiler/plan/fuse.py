@@ -18,6 +18,7 @@ import numpy as np
 from catena.compiler.graph.constants import scalar
 from catena.compiler.graph.forms import FORMS
 from catena.compiler.graph.region import Region, Value
+from catena.compiler.plan import slices
 from catena.compiler.plan.kernel_length import has_own_loop, most_ops
 from catena.compiler.plan.storage import RESULT, Storage, is_checked
 from catena.core.dtypes import KIND
@@ -62,6 +63,7 @@ class Step:
     epilogue: Any = None  # of a product: the loop nest of the kernel that follows on each block of rows (`epilogues`)
     follower: Step | None = None  # the step that the epilogue was
     operands: frozenset[int] = frozenset()  # of a product with an epilogue: what the product itself reads
+    part: bool = False  # whether it copies what may be read where it lies (see `slices`)
     bodies: list[Fused] = field(default_factory=list)  # of a loop (its condition first) or branch
 
     def what(self) -> str:
@@ -165,12 +167,18 @@ class _Fuser:
             space, axes = v.shape, ()
             leaves, ops = self.storage.leaves(v)
         piece = self.storage.cuts.piece(v, space)
-        may_join = self._last_kernels(space, piece, leaves, not axes and self.storage.needed.get(v.number) == RESULT)
+        alone = slices.is_part(self.storage, v)
+        may_join = (
+            []
+            if alone
+            else self._last_kernels(space, piece, leaves, not axes and self.storage.needed.get(v.number) == RESULT)
+        )
         step = self._joinable(may_join, space, axes, leaves, ops, _sums(v))
         if step is None:
             step = len(self.steps)
-            self.steps.append(Step(Kernel(space, axes, piece=piece)))
-            self.recent.setdefault(space, []).append(step)
+            self.steps.append(Step(Kernel(space, axes, piece=piece), part=alone))
+            if not alone:
+                self.recent.setdefault(space, []).append(step)
         kernel = self.steps[step].kernel
         kernel.roots.append(v)
         kernel.ops += ops

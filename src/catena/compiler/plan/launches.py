@@ -229,6 +229,8 @@ def _join(p: Planner, frame: Frame, made: list[Value], joins: list[Nest]) -> Non
 
 def kernel(p: Planner, frame: Frame, i: int, _) -> None:
     step = frame.fused.steps[i]
+    if step.part and p.place_part(frame, frame.fused.region.values[step.writes[0]]):
+        return
     written = [p.define(frame, frame.fused.region.values[n]) for n in step.writes]
     reads = {frame.blocks[r] for r in step.reads if r in frame.blocks}
     in_place = any(b in reads for b in written)

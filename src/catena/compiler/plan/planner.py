@@ -18,13 +18,13 @@ from catena.compiler.graph import symbols
 from catena.compiler.graph.region import Value
 from catena.compiler.kernels import loops
 from catena.compiler.machine import Machine
-from catena.compiler.plan import elements
+from catena.compiler.plan import elements, slices
 from catena.compiler.plan.alike import Planned
 from catena.compiler.plan.fuse import Fused
 from catena.compiler.plan.fuse import Step as FusedStep
 from catena.compiler.plan.memory import SLOT_BYTES, SLOTS, Arena
 from catena.compiler.plan.nests import NestBuilder
-from catena.compiler.plan.program import ARENA, CELL, CONSTANT, SLOT, Block, Buffer, Copy, Step
+from catena.compiler.plan.program import ARENA, CELL, CONSTANT, PART, SLOT, Block, Buffer, Copy, Step
 from catena.core import failures
 from catena.core.errors import CompileError
 
@@ -55,6 +55,7 @@ class Frame:
     last_use: dict[int, int] = field(default_factory=dict)
     protected: set[int] = field(default_factory=set)  # roots whose memory must not be overwritten
     outside: Outside | None = None  # of the body of a loop
+    carries: frozenset[int] = frozenset()  # inputs whose memory the region's own outputs take
 
     @property
     def nests(self) -> NestBuilder:
@@ -146,12 +147,17 @@ class Planner:
         `carried` maps an output to the input whose memory is that output's destination (loop carries). Inputs
         that are `donated` give their memory to outputs where that is safe: `self.reused` tells which.
         """
-        frame = Frame(fused, outside=outside)
+        carries = frozenset(fused.region.inputs[i].number for i in (carried or {}).values())
+        frame = Frame(fused, outside=outside, carries=carries)
         for v, buffer in zip(fused.region.inputs, inputs):
             frame.blocks[v.number] = buffer
             frame.protected.add(v.number)
         for i, step in enumerate(fused.steps):
             frame.last_use.update(dict.fromkeys(step.reads, i))
+        for step in fused.steps:
+            if step.part:  # what it is a part of stays there as long, and one step more, which may overwrite it
+                last = frame.last_use.get(step.writes[0], -1) + 1
+                frame.last_use.update({r: max(last, frame.last_use[r]) for r in step.reads})
         if donated:
             self._reuse(frame, donated, inputs, dests)
         copies, turns = self._destinations(frame, dests, carried or {})
@@ -334,6 +340,16 @@ class Planner:
         """Memory for a value about to be computed."""
         buffer = frame.blocks[v.number] = frame.targets.get(v.number) or self.allocate(v.nbytes)
         return buffer
+
+    def place_part(self, frame: Frame, v: Value) -> bool:
+        """Has a slice lie in what it is a part of, unless that is overwritten meanwhile, or it is wanted elsewhere."""
+        whole = v.args[0]
+        if v.number in frame.targets or frame.fused.root(whole) in frame.carries:
+            return False
+        first = slices.first_element(v) * v.dtype.itemsize
+        frame.blocks[v.number] = Buffer(PART, v.nbytes, first, base=self.address(frame, whole))
+        frame.protected.add(v.number)
+        return True
 
     def take(self, frame: Frame, operand: Value, v: Value, step: int) -> bool:
         """Gives `v` the memory of `operand` if that dies here; True when `v` starts as the operand."""

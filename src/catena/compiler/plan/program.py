@@ -32,8 +32,8 @@ from catena.compiler.graph.forms import HowToSolve
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Machine
 
-ARGUMENT, RESULT, CONSTANT, SLOT, ARENA, SLICE, NULL, CELL = (
-    "argument result constant slot arena slice null cell".split()
+ARGUMENT, RESULT, CONSTANT, SLOT, ARENA, SLICE, PART, NULL, CELL = (
+    "argument result constant slot arena slice part null cell".split()
 )
 NUMBERED = (ARGUMENT, RESULT, CONSTANT)
 
@@ -49,6 +49,7 @@ class Buffer:
     slot      on the stack of the entry
     arena     in the block of temporaries                   bytes from its start, `room` of them taken
     slice     the part of `base` that an iteration works on
+    part      a part of `base`                              bytes from its start
     null      nowhere: nothing is read or written there
     cell      memory of the caller's, behind the results: what checks found
     """
@@ -62,7 +63,7 @@ class Buffer:
 
     def __str__(self) -> str:
         if self.base is not None:
-            return f"part of {self.base}"
+            return f"part of {self.base}" + (f" from {self.place} on" if self.kind == PART else "")
         where = f"+{self.place}" if self.kind == ARENA else f" {self.place}" if self.kind in NUMBERED else ""
         return f"{self.kind}{where}[{self.bytes}]"
 
