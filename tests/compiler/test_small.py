@@ -104,6 +104,52 @@ def test_what_lies_in_memory_and_what_several_read():
         assert_same(a, b)
 
 
+DOTS = {
+    "a matrix": ("ij,jk->ik", (70, 130), (130, 48)),
+    "a transposed one": ("ji,jk->ik", (130, 70), (130, 48)),
+    "few rows": ("ij,jk->ik", (3, 400), (400, 65)),
+    "long sums": ("ij,jk->ik", (33, 3000), (3000, 40)),
+    "a batch": ("bij,bjk->bik", (3, 40, 64), (3, 64, 64)),
+    "heads": ("bhij,bjhk->bihk", (2, 3, 32, 40), (2, 40, 3, 32)),
+    "the right one": ("ij,jk->ik", (48, 130), (130, 70)),
+    "a vector": ("ij,j->i", (128, 130), (130,)),
+}
+
+
+def factors(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """As of tails of a softmax: rows that begin or end with subnormal numbers, zeros and usual numbers among them."""
+    rng = np.random.default_rng(seed)
+    x = (2.0 ** rng.uniform(-160, 0, shape)).astype(np.float32) * rng.choice([-1, 1, 1], shape).astype(np.float32)
+    return np.where(rng.random(shape) < 0.1, np.sort(x, axis=-1), x)
+
+
+@pytest.mark.parametrize("name", DOTS)
+def test_matrix_products_have_the_bits_of_those_that_are_not_looked_at(name):
+    sums, left, right = DOTS[name]
+    x, y = factors(left, 1), np.random.default_rng(2).standard_normal(right).astype(np.float32)
+    if name == "the right one":
+        y = factors(right, 3)
+    usual = jax.jit(lambda x, y: jnp.einsum(sums, x, y))
+    for scale in (1, 2.0**-100, 2.0**20):  # sums that are subnormal, and factors of which few are
+        a, b = x * np.float32(scale), y
+        looked_at = jax.jit(lambda x, y: jnp.einsum(sums, maybe_small(x), maybe_small(y)))
+        assert_same(looked_at(a, b), usual(a, b))
+
+
+@np.errstate(all="ignore")
+def test_sums_of_products_in_loops():
+    x, y, z = (numbers(30 * 37, seed).reshape(30, 37) for seed in (7, 8, 9))
+
+    def sums(told):
+        def step(carry, each):
+            a, b = each
+            return jnp.where(jnp.isnan(carry) | (abs(carry) > 1), z[0], carry) * told(a) + told(b), carry
+
+        return jax.jit(lambda x, y: jax.lax.scan(step, z[1], (x, y))[1])
+
+    assert_same(sums(maybe_small)(x, y), sums(lambda x: x)(x, y))
+
+
 PROGRAMS = {
     "exp(x) * y": (lambda x, y: jnp.exp(x) * y, ["small_product"]),
     "y * exp2(x)": (lambda x, y: y * jnp.exp2(x), ["small_product"]),
@@ -115,6 +161,11 @@ PROGRAMS = {
     "what a loop reads": (
         lambda x, y: jax.lax.scan(lambda c, a: (c + a, a * c), y, jnp.broadcast_to(jnp.exp(x), (9, 40)))[1],
         ["small_product"],
+    ),
+    "a matrix product": (lambda x, y: jax.nn.softmax(x * y[:, None]) @ jnp.outer(y, x), ["small_product_sum"]),
+    "a sum in a loop": (
+        lambda x, y: jax.lax.fori_loop(0, 9, lambda i, c: c * jnp.exp(x) + y, y),
+        ["small_product_sum"],
     ),
     "no exponential": (lambda x, y: jnp.tanh(x) * y, []),
     "no factor": (lambda x, y: jnp.exp(x * y) + y, []),
@@ -128,4 +179,4 @@ def test_which_products_are_looked_at(name):
     function, found = PROGRAMS[name]
     x = jax.ShapeDtypeStruct((40,), "float32")
     text = text_of(jax.make_jaxpr(function)(x, x), machine=X86_64_V4)
-    assert [word for word in ("small_product", "small_quotient") if f".{word}." in text] == found
+    assert [word for word in ("small_product", "small_product_sum", "small_quotient") if f".{word}." in text] == found

@@ -156,6 +156,11 @@ class Machine(NamedTuple):
         return self.triple.startswith("x86_64")
 
     @property
+    def stops_at_subnormals(self) -> bool:
+        """Whether a product with a subnormal number takes a hundred cycles, which the processor notes."""
+        return self.triple.startswith("x86_64")
+
+    @property
     def converts_halves(self) -> bool:
         """Whether the processor has instructions between f16 and f32."""
         return "f16c" in self.features or not self.triple.startswith("x86_64")

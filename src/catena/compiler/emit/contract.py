@@ -263,7 +263,10 @@ class _Loops:
         outer = tuple(tiles.Term(x.extent, x.a, x.b) for x in self._terms(columns)[:-1])
         rows = p.below if below and not p.is_ragged else p.rows
         told, adds = self._told(columns), bool(p.outside)
-        tile = tiles.Tile(self.type, p.width, rows, vectors, told, outer, adds, below and p.is_ragged)
+        is_small = self.contraction.small and not outer and p.width > 1
+        tile = tiles.Tile(self.type, p.width, rows, vectors, told, outer, adds, below and p.is_ragged, is_small)
+        if is_small:
+            self.w.helpers.update(tiles.needs(tile))
         return self.w.function(tiles.text(tile))
 
     def _packing_names(self) -> list[str]:

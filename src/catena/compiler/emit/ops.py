@@ -8,7 +8,7 @@ and are rounded after each operation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from catena.compiler import vector_math
 from catena.compiler.emit import integer_quotients, special
@@ -27,11 +27,12 @@ COMPARE = {
     "ge": ("oge", "sge", "uge"),
 }
 FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-OF_SMALL = {
+OF_SMALL = {  # what takes long of subnormal numbers
     "mul": small.PRODUCT,
     "square": small.PRODUCT,
     "div": small.QUOTIENT,
-}  # what takes long of subnormal numbers
+    "fma": small.PRODUCT_SUM,
+}
 UNSIGNED = frozenset("exp exp2 logistic normal_density erfc ndtr abs".split())  # what is never below zero
 INT_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 FLOAT_INTRINSICS = {
@@ -80,7 +81,7 @@ def _float(e: Emitter, op: str, t: Type, xs: list[str], width: int, attr) -> str
     r = vector(t.register, width)
     if is_of_small(op, attr):
         asked = [is_small(e, t, xs[k], width, small.LEAST_OF_BOTH) for k in attr]
-        return of_small(e, op, t, xs, width, e.op(f"or i1 {asked[0]}, {asked[-1]}"))
+        return of_small(e, op, t, xs, width, either(e, asked))
     if op in FLOAT_BINARY:
         return e.op(f"{FLOAT_BINARY[op]} {r} {xs[0]}, {xs[1]}")
     if op in FLOAT_INTRINSICS:
@@ -98,7 +99,21 @@ def is_of_small(op: str, attr) -> bool:
 
 def of_small(e: Emitter, op: str, t: Type, xs: list[str], width: int, told: str) -> str:
     """Such an operation; `told`: whether something may be small."""
-    return vector_call(e, OF_SMALL[op], t.register, [xs[0], xs[-1]], width, [("i1", told)])
+    xs = xs * 2 if op == "square" else xs
+    return vector_call(e, OF_SMALL[op], t.register, xs, width, [("i1", told)])
+
+
+def product_sum(e: Emitter, t: Type, xs: list[str], width: int) -> str:
+    """x y + z, rounded once, where x is small."""
+    return vector_call(e, small.PRODUCT_SUM, t.register, xs, width, [("i1", "true")])
+
+
+def either(e: Emitter, truths: Iterable[str]) -> str:
+    """Whether some of them hold."""
+    first, *others = dict.fromkeys(truths)
+    for x in others:
+        first = e.op(f"or i1 {first}, {x}")
+    return first
 
 
 def is_small(e: Emitter, t: Type, x: str, width: int, least: int, made: str = "") -> str:

@@ -74,11 +74,7 @@ def tell(body: BodyWriter, i: int, x: str, c: Copy, width: int) -> None:
 
 
 def _from_factors(body: BodyWriter, s: Stmt, c: Copy) -> str:
-    e = body.e
-    first, *others = dict.fromkeys(_known(body, a, c) for a in _factors(s))
-    for x in others:
-        first = e.op(f"or i1 {first}, {x}")
-    return first
+    return ops.either(body.e, (_known(body, a, c) for a in _factors(s)))
 
 
 def _known(body: BodyWriter, i: int, c: Copy) -> str:

@@ -126,6 +126,12 @@ class Concatenate(NamedTuple):
 
 class Dot(NamedTuple):
     numbers: tuple[Numbers, Numbers, Numbers, Numbers]  # contracted left and right, batch left and right
+    small: Numbers | None = None  # the operands that may be subnormal: see `small`
+
+    def exchanged(self) -> Dot:
+        """Of the operands the other way round."""
+        lc, rc, lb, rb = self.numbers
+        return Dot((rc, lc, rb, lb), self.small and tuple(1 - k for k in self.small))
 
 
 class Convolve(NamedTuple):

@@ -14,7 +14,7 @@ from catena.compiler.graph.region import Region, Value
 
 # Functions that come to zero by way of all exponents.
 VANISHING = frozenset("exp exp2 logistic normal_density error_density erfc ndtr pow igamma igammac betainc".split())
-FACTORS = frozenset("mul square div".split())  # what takes long of small operands
+FACTORS = frozenset("mul square div fma".split())  # what takes long of small operands
 OF_FIRST = frozenset("neg abs convert square integer_pow reduce_precision checked div".split())  # small as that is
 OF_ANY = frozenset("mul select min".split())
 OF_ALL = frozenset("add sub max".split())
@@ -23,10 +23,14 @@ FLOATS = ("float32", "bfloat16")  # which may be subnormal floats of 32 bits, in
 RANGE = (*FLOATS, "float64")  # whose converted numbers may be
 
 
-def mark(region: Region) -> Region:
-    """Tells products and quotients which of their operands may be small, in place."""
+def mark(region: Region, sums: bool) -> Region:
+    """Tells products and quotients which of their operands may be small, in place; and `sums` of products."""
     if any(v.form == "map" and v.params.op in VANISHING for each in region.walk() for v in each.values):
         _mark(region, set())
+        for each in region.walk() if not sums else ():
+            for v in each.values:
+                if v.form == "dot":
+                    v.params = v.params._replace(small=None)
     return region
 
 
@@ -37,7 +41,7 @@ def _mark(region: Region, small: set[int]) -> set[int]:
             small.update(r.number for r in v.results if _CONTROL[v.form](v, small)[r.params.index])
         elif v.dtype.name in RANGE and _is_small(v, small):
             small.add(v.number)
-        if v.form == "map" and v.dtype.name in FLOATS:
+        if v.form in ("map", "dot") and v.dtype.name in FLOATS:
             _tell(v, [k for k, a in enumerate(v.args) if a.number in small])
     return small
 
@@ -48,6 +52,8 @@ def _is_small(v: Value, small: set[int]) -> bool:
         held = [a.number in small for a in v.args]
         if op in OF_FIRST:
             return held[0]
+        if op == "fma":
+            return any(held[:2]) and held[2]
         return op in VANISHING or op in OF_ANY and any(held) or op in OF_ALL and all(held)
     if v.form == "concatenate":
         return any(a.number in small for a in v.args)
@@ -55,6 +61,9 @@ def _is_small(v: Value, small: set[int]) -> bool:
 
 
 def _tell(v: Value, found: list[int]) -> None:
+    if v.form == "dot":
+        v.params = v.params._replace(small=tuple(found) or None)
+        return
     if found and v.params == SQUARE:
         v.params = Map("square")
     if found and v.params.op in FACTORS:

@@ -43,6 +43,7 @@ class Contraction(NamedTuple):
     rows: tuple[Axis, ...]
     columns: int
     terms: tuple[Axis, ...]
+    small: bool = False  # whether A may have subnormal numbers (see `graph.small`)
 
     @property
     def products(self) -> int:

@@ -101,7 +101,7 @@ def _turn(region: Region, machine: Machine) -> Region:
 
 
 def _small(region: Region, machine: Machine) -> Region:
-    return small.mark(region)
+    return small.mark(region, sums="fma" in machine.features) if machine.stops_at_subnormals else region
 
 
 def _fuse(region: Region, machine: Machine) -> Fused:

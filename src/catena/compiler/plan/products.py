@@ -281,7 +281,8 @@ def _tiled(p: Planner, frame: Frame, step: Step) -> None:
     groups, columns = _column_groups(columns, math.prod(x.extent for x in lines) * _times(frame, rhs), v, p.machine)
     if groups:
         batch, left = [*batch, *groups], None  # the left operand is the same for all of them
-    _contract(p, frame, step, (a, b), (batch, lines, terms, columns), (rhs, rb, rc, rfree), left)
+    small = v.params.small is not None and (0 if lhs is v.args[0] else 1) in v.params.small
+    _contract(p, frame, step, (a, b), (batch, lines, terms, columns), (rhs, rb, rc, rfree), left, small)
 
 
 def _column_groups(columns: list[Axis], rows: int, v: Value, machine: Machine) -> tuple[list[Axis], list[Axis]]:
@@ -309,11 +310,11 @@ def _is_quicker_turned(frame: Frame, v: Value) -> bool:
 def _turned(p: Planner, frame: Frame, step: Step) -> None:
     """A product by tiles with its operands exchanged, and its transpose."""
     v = step.node
-    (lhs, rhs), (lc, rc, lb, rb) = v.args, v.params.numbers
+    (lhs, rhs), (lc, _, lb, _) = v.args, v.params.numbers
     batch, rows = range(len(lb)), [d + len(lb) for d in range(v.ndim - len(lb))]
     left = lhs.ndim - len(lc) - len(lb)
     order = (*batch, *rows[left:], *rows[:left])
-    made = beside(frame, "dot", [v.shape[d] for d in order], (rhs, lhs), Dot((rc, lc, rb, lb)), v.dtype)
+    made = beside(frame, "dot", [v.shape[d] for d in order], (rhs, lhs), v.params.exchanged(), v.dtype)
     frame.blocks[made.number] = p.allocate(made.nbytes)
     frame.fused.stored[made.number] = "a large right operand is read where it lies, as the left one"
     _tiled(p, frame, Step(None, made, writes=[made.number]))
@@ -422,7 +423,7 @@ def _split(frame: Frame, x: Value, d: int, groups: int) -> tuple[Value, list[int
     return beside(frame, "reshape", shape, (x,)), [e + (e > d) for e in range(x.ndim)]
 
 
-def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=None) -> None:
+def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=None, small=False) -> None:
     """The contraction of stored operands; `layout` is a view of the right one, for packing it, and its dimensions by
     kind (batch, terms, columns), `left` one of the left one (batch, terms, rows), for copying it; None where they stay.
     """
@@ -430,7 +431,7 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left
     a, b = operands
     batch, lines, terms, columns = map(contraction.merged, axes)
     n = math.prod(x.extent for x in columns)
-    form = Contraction(TYPES[NAMES[v.dtype]], batch, lines, n, terms)
+    form = Contraction(TYPES[NAMES[v.dtype]], batch, lines, n, terms, small)
     if context.check_bounds:
         _check_bounds(form, a, b, v, columns)
     side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from . import exponential
 from .stages import record
-from .text import SELDOM, Type, Value, Writer, any_lane, define, either, fabs, fence, symbol
+from .text import SELDOM, Type, Value, Writer, any_lane, define, either, fabs, fence, fma, select, symbol
 
 # What is no less is no subnormal number, multiplied by one that is no less than 2^-22; or by another that is no less.
 LEAST, LEAST_OF_BOTH = -104, -63  # exponents of 2
@@ -26,7 +26,8 @@ TELLING: dict[str, tuple[Callable[..., Value], float]] = {  # functions, and wha
     "exp2": (exponential.exp2, 1.0),
     "logistic": (exponential.logistic, math.log(2.0)),
 }
-PRODUCT, QUOTIENT, IS_SMALL, IS_SMALL_SIZE = "small_product", "small_quotient", "is_small", "is_small_size"
+PRODUCT, PRODUCT_SUM, QUOTIENT = "small_product", "small_product_sum", "small_quotient"
+IS_SMALL, IS_SMALL_SIZE = "is_small", "is_small_size"
 
 
 def asking(name: str, least: int) -> str:
@@ -44,17 +45,19 @@ ASKING = {
     for name in (IS_SMALL, IS_SMALL_SIZE, *TELLING)
     for least in (LEAST, LEAST_OF_BOTH)
 }
-NAMES = (PRODUCT, QUOTIENT, *ASKING)
+NAMES = (PRODUCT, PRODUCT_SUM, QUOTIENT, *ASKING)
 
 
 def definition(name: str, elem: str, width: int) -> tuple[str, frozenset[str], tuple]:
-    """See `text.define`; products and quotients take whether something may be small, too."""
+    """See `text.define`; products, with sums or without, and quotients take whether something may be small, too."""
     writer, type_, truth = Writer(), Type(elem, width), Type("i1", 1)
-    x, y = (Value(writer, type_, f"%{p}") for p in "xy")
+    x, y, z = (Value(writer, type_, f"%{p}") for p in "xyz")
+    small = Value(writer, truth, "%small")
     parameters = [f"{type_} %x"]
-    if name in (PRODUCT, QUOTIENT):
-        result = (_product if name == PRODUCT else _quotient)(x, y, Value(writer, truth, "%small"))
-        parameters += [f"{type_} %y", f"{truth} %small"]
+    if name in OPERATIONS:
+        operands = [x, y, z] if name == PRODUCT_SUM else [x, y]
+        result = OPERATIONS[name](*operands, small)
+        parameters = [*(f"{type_} {each.name}" for each in operands), f"{truth} %small"]
         return define(symbol(name, elem, width), writer, parameters, str(type_), result.name)
     asked, least = ASKING[name]
     if asked not in TELLING:
@@ -90,6 +93,35 @@ def _quotient(x: Value, y: Value, small: Value) -> Value:
     return _guarded(small, is_subnormal, lambda: x.to_double() / y.to_double(), lambda: x / y)
 
 
+def _product_sum(x: Value, y: Value, z: Value, small: Value) -> Value:
+    """x y + z, rounded once. What is far above the product stays itself."""
+
+    def rare() -> Value:
+        first, added = x.bits() & SIZE, z.bits() & SIZE
+        total = first + (y.bits() & SIZE)
+        normal = added.is_above(EXPONENT - 1)
+        stays = normal & (added + (127 - 28) * EXPONENT).is_above(total) & total.like(255 * EXPONENT).is_above(total)
+        slow = total.like((128 + ROOM) * EXPONENT).is_above(total) & first.differs(0) | (~normal & added.differs(0))
+        return either(slow & ~stays, lambda: _summed(x, y, z), lambda: fma(select(stays, 0.0, x), y, z))
+
+    return either(small, rare, lambda: fma(x, y, z), SELDOM)
+
+
+def _summed(x: Value, y: Value, z: Value) -> Value:
+    """x y + z by doubles. The sum is rounded to one whose last bit is set, unless it is exact; rounded once more, that
+    is the nearest float (S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms
+    using rounding to odd", IEEE TC 57, 2008).
+    """
+    product, z = x.to_double() * y.to_double(), z.to_double()
+    total = product + z
+    added = total - product
+    lost = (product - (total - added)) + (z - added)
+    bits = total.bits()
+    step = select((bits ^ lost.bits()) < 0, bits.like(-1), 1)
+    odd = (bits & 1).equals(1) | ~((lost < 0.0) | (lost > 0.0))
+    return select(odd, total, (bits + step).as_float(total.elem)).to_float()
+
+
 def _guarded(
     small: Value, is_subnormal: Callable[[], Value], by_doubles: Callable[[], Value], usual: Callable[[], Value]
 ) -> Value:
@@ -97,3 +129,6 @@ def _guarded(
     would be the same.
     """
     return either(small, lambda: either(is_subnormal(), lambda: fence(by_doubles()).to_float(), usual), usual, SELDOM)
+
+
+OPERATIONS: dict[str, Callable[..., Value]] = {PRODUCT: _product, PRODUCT_SUM: _product_sum, QUOTIENT: _quotient}
