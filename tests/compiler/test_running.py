@@ -64,3 +64,27 @@ def test_a_running_product_of_halves_is_one_kernel():
     x = np.ones((4, 1000), np.float16)
     nests = jax.jit(lambda x: jnp.cumprod(x * 2, 0)).lower(x).compile().as_text("nests")
     assert nests.count("nest ") == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, jnp.float16, jnp.bfloat16])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sums_of_two_are_rounded_once(dtype, axis):
+    """Doubles, in which running sums are kept, and single precision give the same bits."""
+    random = np.random.default_rng(4)
+    wide = random.standard_normal((2, 3000)) * 2.0 ** random.integers(-14, 15, (2, 3000))
+    wide[:, :4] = [[0.0, -0.0, np.inf, -0.0], [-0.0, -0.0, -np.inf, 1.0]]
+    x = (wide if axis == 0 else wide.T).astype(dtype)
+    rest = np.take(x, [0], axis).astype(np.float64) + 0.0
+    with np.errstate(invalid="ignore"):
+        want = np.concatenate([rest, rest + np.take(x, [1], axis).astype(np.float64)], axis).astype(dtype)
+    got = np.asarray(jax.jit(lambda x: lax.cumsum(x, axis))(x))
+    np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32))
+    np.testing.assert_array_equal(np.signbit(got.astype(np.float32))[:, 3:], np.signbit(want.astype(np.float32))[:, 3:])
+
+
+def test_sums_of_two_know_no_doubles():
+    from catena.compiler.native import compile as compiler
+
+    for columns, doubles in ((2, False), (3, True)):
+        text = compiler.text_of(jax.make_jaxpr(lambda x: lax.cumsum(x, 1))(np.ones((1000, columns), np.float32)))
+        assert ("x double>" in text) == doubles

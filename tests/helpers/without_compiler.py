@@ -142,7 +142,7 @@ ROWS = [
     (GRAPHS, "compiler/test_bands.py", "test_which_reductions_are_taken_in_bands", "test_the_null_device_folds_bands",
      "test_sums_beside_what_is_stored", "test_bands_end_where_what_is_read_changes"),
     (TEXTS, "compiler/test_running.py", "test_gradients_of_their_sums_write_no_array",
-     "test_a_running_product_of_halves_is_one_kernel"),
+     "test_a_running_product_of_halves_is_one_kernel", "test_sums_of_two_know_no_doubles"),
     (GRAPHS, "compiler/test_masks.py", "test_what_is_mostly_padding_is_computed_first",
      "test_what_is_computed_for_a_pad_is_computed_before_it_where_the_border_is_wide"),
     (TEXTS, "compiler/test_insets.py", "test_a_stencil_is_one_pass", "test_borders_are_set_where_the_array_is_made",

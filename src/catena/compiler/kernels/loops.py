@@ -83,6 +83,7 @@ class Fold(NamedTuple):
     past_caches: bool = False
     along: bool | None = None  # whether lanes lie along what is folded, not along what is kept, where that is settled
     copies: int = COPIES  # of its accumulators along the lanes, at most
+    of_two: bool = False  # running, over two numbers at most, whose sum is rounded once in single precision, too
 
     @property
     def is_ordered(self) -> bool:
@@ -614,7 +615,7 @@ COMBINE = {
 def accumulator_type(fold: Fold, name: str) -> Type:
     """Narrow floats accumulate in f32; running sums, which know no blocks (see `cascades`), in f64."""
     t = TYPES[name]
-    if t.kind == "f" and fold.running and fold.kind == "sum":
+    if t.kind == "f" and fold.running and fold.kind == "sum" and not fold.of_two:
         return TYPES["float64"]
     return TYPES["float32"] if t.narrow and t.kind == "f" else t
 

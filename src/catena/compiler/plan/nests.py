@@ -269,7 +269,8 @@ class NestBuilder:
                 for i, s in enumerate(new)
             ]
         else:
-            folds = [Fold(kind, (new,), (NAMES[v.dtype],), ((v.number, NAMES[v.dtype], offset),), running=True)]
+            dests, of_two = ((v.number, NAMES[v.dtype], offset),), x.shape[axis] <= 2
+            folds = [Fold(kind, (new,), (NAMES[v.dtype],), dests, running=True, of_two=of_two)]
         return loops.from_body(body, (axis,), [], folds)
 
     def _running(self, body: Body, v: Value, new, offset, kind: str) -> Fold:
