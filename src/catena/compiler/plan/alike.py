@@ -86,7 +86,8 @@ def on_others(step: Launch | Contract, values: list[tuple[int, Buffer]]) -> Step
 
 def of_kernel(fused: Fused, kernel: Kernel) -> Structure:
     """What the nest of a kernel is."""
-    found, roots = Structure(fused, kernel.own), []
+    found = Structure(fused, kernel.own)
+    roots: list[tuple] = []
     for v in kernel.roots:
         if FORMS[v.form].fold:
             roots.append((v.form, v.params, found.read(v.args[0]), v.shape, v.dtype, found.memory(v.number)))
