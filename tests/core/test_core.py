@@ -935,7 +935,7 @@ def test_dumping_the_stages(tmp_path):
     finally:
         jax.config.update("jax_dump_ir_to", "")
     stages = {".graph", ".bound", ".replace", ".rotate", ".inset", ".trim", ".turn", ".block", ".fuse", ".stitch"}
-    stages |= {".epilogues", ".place", ".nests", ".ll", ".opt.ll", ".s"}
+    stages |= {".small", ".epilogues", ".place", ".nests", ".ll", ".opt.ll", ".s"}
     assert {"".join(p.suffixes) for p in tmp_path.iterdir()} == stages
 
 
