@@ -2,10 +2,8 @@
 
 import functools
 
-import numpy as np
-
 from catena import lax
-from catena.core import dtypes
+from catena.core import dtypes, error_free
 from catena.core.axes import at_front
 from catena.core.context import context
 from catena.core.evaluate import quiet
@@ -44,50 +42,6 @@ def _evaluate(x, y, z):
     return run_jaxpr(_closed(aval, (context.global_key, context.local_key)), [x, y, z], multiply_add_p)[0]
 
 
-def in_numpy(x, y, z):
-    """``multiply_add`` of NumPy values: the exact product and sum, rounded once (Boldo and Melquiond, "Emulation of FMA
-    and correctly rounded sums: proved algorithms using rounding to odd", 2008).
-    """
-    if x.dtype.itemsize < 8:  # doubles hold the product
-        return odd(*two_sum(np.multiply(x, y, dtype=np.float64), z.astype(np.float64))).astype(x.dtype)
-    high, low = two_product(x, y)
-    middle, rest = two_sum(z, low)
-    total, lost = two_sum(high, middle)
-    rounded = total + odd(*two_sum(lost, rest))
-    return np.where(np.isfinite(rounded), rounded, x * y + z)
-
-
-def two_sum(x, y) -> tuple:
-    """The sum of doubles, and by how much rounding made it too small."""
-    total = x + y
-    from_y = total - x
-    return total, (x - (total - from_y)) + (y - from_y)
-
-
-def two_product(x, y) -> tuple:
-    """The product of doubles, and by how much rounding made it too small."""
-    (x_high, x_low), (y_high, y_low) = halves(x), halves(y)
-    product = x * y
-    return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
-
-
-def halves(x) -> tuple:
-    """Two doubles of 26 bits each whose sum is ``x``."""
-    wide = x * 134217729.0
-    high = wide - (wide - x)
-    return high, x - high
-
-
-def odd(total, lost):
-    """The sum of both, rounded to the neighbour whose last bit is one, if it needs rounding: what is rounded again,
-    to fewer bits, is then as if it had been rounded once.
-    """
-    bits = np.ascontiguousarray(total).reshape(np.shape(total)).view(np.int64)
-    step = np.where((lost > 0) == (total > 0), 1, -1)
-    inexact = (lost != 0) & np.isfinite(lost) & (bits & 1 == 0)
-    return np.where(inexact, bits + step, bits).view(np.float64)
-
-
 def _jvp(primals, tangents):
     x, y, _ = primals
     dx, dy, dz = tangents
@@ -112,4 +66,4 @@ multiply_add_p = Primitive(
     batch=_batch,
     lower=lambda b, x, y, z: b.map("fma", x, y, z),
 )
-interpreted.calls[multiply_add_p] = lambda: lambda *values: [quiet.run(in_numpy, *values)]
+interpreted.calls[multiply_add_p] = lambda: lambda *values: [quiet.run(error_free.multiply_add, *values)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from catena.compiler import vector_math
 from catena.compiler.emit import ops
 from catena.compiler.graph.types import TYPES, vector
 from catena.compiler.vector_math import small, stages
@@ -88,9 +87,7 @@ def _known(body: BodyWriter, i: int, c: Copy) -> str:
 def _telling(body: BodyWriter, i: int, c: Copy, width: int) -> str:
     s, e = body.nest.stmts[i], body.e
     name, register = small.asking(s.op, body.layout.told.least), TYPES[s.type].register
-    symbol, v = vector_math.symbol(name, register, width), vector(register, width)
-    e.needs.setdefault(symbol, ("vector_math", name, register, width))
-    types = stages.record([v, "i1"])
-    out = e.op(f"call {types} {symbol}({v} {body.use(s.args[0], c, width)})")
+    types = stages.record([vector(register, width), "i1"])
+    out = ops.vector_call(e, name, register, [body.use(s.args[0], c, width)], width, result=types)
     c.env[TOLD, i] = e.op(f"extractvalue {types} {out}, 1")
     return e.op(f"extractvalue {types} {out}, 0")

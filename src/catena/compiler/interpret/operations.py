@@ -14,6 +14,7 @@ from catena.compiler.emit.ops import BOOL_ALIAS
 from catena.compiler.graph.forms import OPS
 from catena.compiler.graph.types import DTYPES, Type
 from catena.compiler.vector_math import algorithms, mathematics
+from catena.core import error_free
 from catena.core.dtypes import itemsize_bits
 from catena.core.errors import CompileError
 from catena.core.lazy import LazyModule
@@ -94,27 +95,6 @@ def greatest(x, y):
 
 def least(x, y):
     return np.where((x == y) & (x == 0), -(-x - y), np.minimum(x, y))
-
-
-def fma(x, y, z):
-    """x y + z, rounded once: in double precision for floats, else by the product's error (Dekker 1971)."""
-    if x.dtype == np.float32:
-        return (x.astype(np.float64) * y + z).astype(np.float32)
-    product = x * y
-    (a, b), (c, d) = _halves(x), _halves(y)
-    error = b * d - (((product - a * c) - b * c) - a * d)
-    total = product + z
-    part = total - product
-    rest = (product - (total - part)) + (z - part)
-    exact = total + (rest + error)
-    return np.where(np.isfinite(exact), exact, total)
-
-
-def _halves(x):
-    """Two numbers of half as many digits, whose sum it is."""
-    scaled = x * 134217729.0  # 2**27 + 1
-    high = scaled - (scaled - x)
-    return high, x - high
 
 
 def _double(function: Callable) -> Callable:
@@ -205,7 +185,7 @@ _FLOAT: dict[str, Callable] = {
     "square": lambda t, xs, a: xs[0] * xs[0],
     "reciprocal": lambda t, xs, a: 1 / xs[0],
     "rsqrt": lambda t, xs, a: 1 / np.sqrt(xs[0]),
-    "fma": lambda t, xs, a: fma(*xs),
+    "fma": lambda t, xs, a: error_free.multiply_add(*xs),
     "integer_pow": _integer_pow,
     "nextafter": _nextafter,
     "reduce_precision": _reduce_precision,

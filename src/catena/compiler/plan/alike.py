@@ -98,11 +98,10 @@ def of_kernel(fused: Fused, kernel: Kernel) -> Structure:
     return found
 
 
-def of_values(fused: Fused, what: tuple, reads: Iterable[Value], written: Value) -> Structure:
-    """What a nest is that reads and writes values; `what` it makes of them is told by plain data."""
+def of_values(fused: Fused, what: tuple, reads: Iterable[Value], v: Value) -> Structure:
+    """What a nest is that reads values and writes `v`; `what` it makes of them is told by plain data."""
     found = Structure(fused)
-    for v in reads:
-        found.read(v)
-    v = written
+    for x in reads:
+        found.read(x)
     found.what = *what, found.memory(v.number), v.form, v.shape, v.dtype, v.params
     return found

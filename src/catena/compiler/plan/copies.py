@@ -26,18 +26,18 @@ def copy(p: Planner, frame: Frame, part: Value, target: Value, start: int | None
     launch_alike(p, frame, asked, lambda: frame.nests.copy(part, target, start))
 
 
-def laid_out(p: Planner, frame: Frame, part: Value, why: str) -> Value:
-    """A view's elements in memory of their own, in their order, which nests read; and why they are there."""
+def laid_out(p: Planner, frame: Frame, part: Value, why: str = "", anew: bool = False) -> Value:
+    """A view's elements in memory of their own, in their order; and why they are there, if nests read them. In memory
+    that is there `anew` they stay while a loop runs.
+    """
     made = beside(frame, "beside", part.shape, (part,))
-    frame.blocks[made.number] = p.allocate(made.nbytes)
-    frame.fused.stored[made.number] = why
+    frame.blocks[made.number] = p.allocate_anew(made.nbytes) if anew else p.allocate(made.nbytes)
+    if why:
+        frame.fused.stored[made.number] = why
     copy(p, frame, part, made)
     return made
 
 
 def copied(p: Planner, frame: Frame, part: Value, anew: bool = False) -> Buffer:
     """Memory that holds a view's elements in their order."""
-    packed = beside(frame, "beside", part.shape, (part,))
-    buffer = frame.blocks[packed.number] = p.allocate_anew(packed.nbytes) if anew else p.allocate(packed.nbytes)
-    copy(p, frame, part, packed)
-    return buffer
+    return frame.blocks[laid_out(p, frame, part, anew=anew).number]

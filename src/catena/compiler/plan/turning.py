@@ -8,7 +8,7 @@ read a matrix of narrow floats as it is: each element is read once.
 
 from __future__ import annotations
 
-from catena.compiler.graph.forms import Dot, Map, Transpose
+from catena.compiler.graph.forms import Map, Transpose
 from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.products import fills_lanes_turned, spread
 from catena.compiler.graph.region import Region, Value
@@ -96,8 +96,7 @@ def _unconverted(v: Value) -> list[Value]:
         x = Value("transpose", each.shape, x.dtype, (x,), each.params, -1, v.source)
         made.append(x)
     if matrix is v.args[0]:
-        lc, rc, lb, rb = v.params.numbers
-        v.params = Dot((rc, lc, rb, lb))
+        v.params = v.params.exchanged()
     v.args = (vector, x)
     return made
 
@@ -107,17 +106,17 @@ def _turn(v: Value, users: dict[int, list[Value]], kept: set[int], machine: Mach
     product = product_under(v)
     if not (turnable(v) and has_tiles_either_way(product, machine)):
         return
-    (lhs, rhs), (lc, rc, lb, rb) = product.args, product.params.numbers
+    (lhs, rhs), exchanged = product.args, product.params.exchanged()
     chain = {v.args[0], product}
     if any(x.number in kept or len(users[x.number]) > 1 for x in chain):
         return
-    if fills_lanes_turned(rhs, lhs, (rc, lc, rb, lb)):
+    if fills_lanes_turned(rhs, lhs, exchanged.numbers):
         return  # which is why it was turned
     made = v if v.args[0] is product else v.args[0]
     if made is not v:  # the conversion takes the place of the transpose, and the product that of the conversion
         v.form, v.params, v.args = "map", made.params, (made,)
         made.shape, made.dtype, made.source = v.shape, product.dtype, product.source
-    made.form, made.args, made.params = "dot", (rhs, lhs), Dot((rc, lc, rb, lb))
+    made.form, made.args, made.params = "dot", (rhs, lhs), exchanged
 
 
 def _is_read_across(product: Value, machine: Machine) -> bool:
@@ -143,7 +142,7 @@ def _exchange(v: Value, users: dict[int, list[Value]], kept: set[int], machine: 
     whole = [*range(batch), *range(batch + right, batch + right + left), *range(batch, batch + right)]
     exchanged = (*range(batch), *range(batch + left, product.ndim), *range(batch, batch + left))
     product.shape = tuple(product.shape[d] for d in exchanged)
-    product.args, product.params = (rhs, lhs), Dot((rc, lc, rb, lb))
+    product.args, product.params = (rhs, lhs), product.params.exchanged()
     v.params = Transpose(tuple(whole[d] for d in v.params.perm))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from catena.core import error_free
 from catena.core.lazy import load
 from catena.core.shapes import broadcast_shapes
 
@@ -18,11 +19,6 @@ from . import error_function, exponential, gamma, inverses, logarithm, lookup, p
 
 DOUBLE = np.dtype(np.float64)
 PRECISION = {"float": 2.0**-32, "double": 2.0**-53}  # of what is rounded to this type
-
-
-def _high_half(x: np.ndarray) -> np.ndarray:
-    """The number rounded to 26 of the 53 bits of its significand: what is left has 26 and a sign."""
-    return ((np.asarray(x, DOUBLE).view(np.int64) + (1 << 26)) & -(1 << 27)).view(DOUBLE)
 
 
 class Numpy:
@@ -75,13 +71,7 @@ class Numpy:
         """x y + z, here with the product rounded."""
         return x * y + z
 
-    @staticmethod
-    def product_error(x, y, product):
-        """x y - product, of a product that was rounded once, by products of halves (Dekker 1971)."""
-        a, b = _high_half(x), _high_half(y)
-        c, d = x - a, y - b
-        return ((a * b - product) + (a * d + c * b)) + c * d
-
+    product_error = staticmethod(error_free.product_error)
     short_exp, short_sqrt = np.exp, np.sqrt
 
     @staticmethod

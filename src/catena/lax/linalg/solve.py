@@ -72,9 +72,8 @@ def _of_one_matrix(solve, b, b_dim: int, behind: int):
     b = move_axis(b, b_dim, get_aval(b).ndim - behind)
     shape = get_aval(b).shape
     d = len(shape) - max(behind, 2)  # it and the next become one
-    return reshape(solve(reshape(b, (*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :]))), shape), len(
-        shape
-    ) - behind
+    merged = reshape(b, (*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :]))
+    return reshape(solve(merged), shape), len(shape) - behind
 
 
 def _triangular_batch(axis, args, dims, *, left_side, **params):
