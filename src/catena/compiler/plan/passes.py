@@ -41,6 +41,7 @@ from catena.compiler.plan.fuse import Fused, fuse
 from catena.compiler.plan.nests import NestBuilder
 from catena.compiler.plan.planner import Planner
 from catena.compiler.plan.program import ARGUMENT, RESULT, Buffer, Program
+from catena.core.context import context
 
 RULES = {
     **launches.RULES,
@@ -101,7 +102,9 @@ def _turn(region: Region, machine: Machine) -> Region:
 
 
 def _small(region: Region, machine: Machine) -> Region:
-    return small.mark(region, sums="fma" in machine.features) if machine.stops_at_subnormals else region
+    if not machine.stops_at_subnormals or context.flush_subnormals:
+        return region
+    return small.mark(region, sums="fma" in machine.features)
 
 
 def _fuse(region: Region, machine: Machine) -> Fused:
