@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from operator import index
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -161,14 +162,14 @@ class _Block:
         return failed
 
     def index(self, a) -> np.ndarray:
-        """The value of an index expression."""
+        """The value of an index expression, whose numbers may be those of a plan for other lengths, too."""
         constant, dims, terms = a
         total = np.full((1,) * len(self.shape), constant, np.int64)
         for d, k in dims:
-            along = np.arange(*self.ranges[d]) if d in self.ranges else np.zeros(1, np.int64)
-            total = total + k * along.reshape([-1 if e == d else 1 for e in range(len(self.shape))])
+            along = np.arange(*self.ranges[d], dtype=np.int64) if d in self.ranges else np.zeros(1, np.int64)
+            total = total + index(k) * along.reshape([-1 if e == d else 1 for e in range(len(self.shape))])
         for t, k in terms:
-            total = total + k * self.values[t]
+            total = total + index(k) * self.values[t]
         return total
 
     def load(self, s) -> np.ndarray:
