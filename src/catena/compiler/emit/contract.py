@@ -211,7 +211,7 @@ class _Loops:
             for i, x in enumerate(reversed(self.plan.strips)):
                 u, at = (u, u) if i == len(self.plan.strips) - 1 else _divide(e, u, self._number(x.extent))
                 a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
-            t, tiles_opened = e.begin_loop(0, self._number(self.plan.down + bool(self.plan.left)))
+            t, tiles_opened = e.begin_loop(0, self._number(-(-self.plan.row.extent // self.plan.rows)))
             self._tile(a, b, c, t, length, adds, columns)
             e.end_loop(tiles_opened)
         else:
@@ -254,7 +254,7 @@ class _Loops:
         names: list[str] = []
         for columns in (p.columns, p.rest):
             for below in (False, True):
-                is_called = columns and (p.left or not below)
+                is_called = columns and (not below or p.has_left)
                 names.append(self._tile_name(columns, below) if is_called else names[0])
         return names
 

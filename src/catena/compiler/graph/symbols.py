@@ -610,6 +610,11 @@ def is_power_of_two(x: float) -> bool:
     return math.frexp(x)[0] == 0.5
 
 
+def some(n) -> bool:
+    """Whether a number is not zero, where what is done then is right for zero, too: only a zero is written down."""
+    return type(n) is Symbol and n.value != 0 or bool(n)
+
+
 def whole(n) -> int:
     """A number as an int, one of a record as it is."""
     return n if n.__class__ is int else int(n)

@@ -6,7 +6,6 @@ most, its seam: on either side the condition is known, and with it what it choos
 
 from __future__ import annotations
 
-import bisect
 import operator
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -30,7 +29,7 @@ def find(nest, d: int) -> dict[int, Seam]:
         if s.op in COMPARED:
             sides = [side for x in s.args if (side := _of_place(nest, x, d)) is not None]
             if len(sides) == len(s.args) and (sides[0][1] or sides[1][1]):
-                found[i] = _seam(COMPARED[s.op], *sides)
+                found[i] = _seam(s.op, *sides)
     return found
 
 
@@ -44,13 +43,16 @@ def _of_place(nest, i: int, d: int) -> tuple[int, int] | None:
     return None
 
 
-def _seam(compare, one: tuple[int, int], other: tuple[int, int]) -> Seam:
+def _seam(op: str, one: tuple[int, int], other: tuple[int, int]) -> Seam:
     """Where it changes how a number compares with another, as both move on."""
     (a, by), (b, also) = one, other
-    holds = lambda k: compare(a + by * k, b + also * k)
-    first, beyond = holds(0), abs(a - b) // max(abs(by - also), 1) + 2  # where the one has passed the other
-    place = bisect.bisect_left(range(beyond), True, key=lambda k: holds(k) is not first)
-    return Seam(first, place if place < beyond else None)
+    first, step = COMPARED[op](a, b), by - also
+    ahead = (
+        a - b - 1 if op in ("le", "gt") else a - b
+    )  # what decides is whether this is negative, `step` more at each place
+    if first == (op in ("lt", "le")):
+        return Seam(first, -(ahead // step) if step > 0 else None)
+    return Seam(first, ahead // -step + 1 if step < 0 else None)
 
 
 def settled(seams: Mapping[int, Seam], start: int, stop: int | None) -> dict[int, bool]:

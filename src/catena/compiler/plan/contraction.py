@@ -12,6 +12,7 @@ import functools
 import math
 from typing import NamedTuple
 
+from catena.compiler.graph import symbols
 from catena.compiler.graph.symbols import decided
 from catena.compiler.graph.types import Type
 from catena.compiler.machine import Machine, Products
@@ -113,28 +114,37 @@ class Plan(NamedTuple):
         return self.row.extent % self.rows
 
     @property
+    def has_left(self) -> bool:
+        """Whether there are any: a plan for some is one for none, whose tile for them is never called."""
+        return symbols.some(self.left)
+
+    @property
     def lower(self) -> int:
         """The tiles, the last ones, that have a row less than the others: so many that none are left. So numbers of
         rows need no tiles of their own, but where they are few, or multiples. 0 where it is not so.
         """
-        few = 0 if self.in_tiles or not self.left else self.rows - self.left
-        return few if few <= self.down else 0
+        return -self.row.extent % self.rows if self.is_even else 0
+
+    @property
+    def is_even(self) -> bool:
+        """Whether there are such tiles, enough of them."""
+        return self.has_left and not self.in_tiles and -self.row.extent % self.rows <= self.down
 
     @property
     def full(self) -> int:
         """The tiles of full height."""
-        return self.down + 1 - self.lower if self.lower else self.down
+        return -(-self.row.extent // self.rows) - self.lower if self.is_even else self.down
 
     @property
     def below(self) -> int:
         """The rows of a tile below them."""
-        return self.rows - 1 if self.lower else self.left
+        return self.rows - 1 if self.is_even else self.left
 
     @property
     def is_ragged(self) -> bool:
         """Whether rows that are left are done by a tile of full height, one for any number of them: it costs little."""
         vectors = -(-self.columns // self.width)
-        return bool(self.left) and not self.lower and _costs_little(self.left, self.rows, vectors, self.down)
+        return self.has_left and not self.is_even and _costs_little(self.left, self.rows, vectors, self.down)
 
     @property
     def units(self) -> int:

@@ -291,8 +291,10 @@ def _column_groups(columns: list[Axis], rows: int, v: Value, machine: Machine) -
     """
     *outer, last = contraction.merged(columns) or (Axis(1, 0, 1, 1),)
     vectors, limits = last.extent * v.dtype.itemsize // machine.vector_bytes, machine.products
+    if not outer or last.b != 1:
+        return [], columns
     few = rows * limits.most_vectors < limits.packing.rows * min(vectors, limits.most_vectors)
-    return (outer, [last]) if outer and last.b == 1 and few else ([], columns)
+    return (outer, [last]) if few else ([], columns)
 
 
 def _is_quicker_turned(frame: Frame, v: Value) -> bool:
