@@ -116,6 +116,17 @@ def _inner(b, lhs, rhs, left: tuple, right: tuple, batch: int):
     return b.reduce("sum", products, tuple(range(batch, len(left))))
 
 
+def is_inner(v) -> bool:
+    """Whether a value is the inner products of vectors, each of whose elements is read once: loops may compute these
+    where they are multiplied, in the order of those in memory (see `plan.nests.inner_product`).
+    """
+    if v.form != "dot" or v.dtype.name not in ("float32", "float64") or not v.size:
+        return False
+    lhs, (lc, rc, lb, rb) = v.args[0], v.params.numbers
+    alone = v.ndim == len(lb) and all(x.dtype == v.dtype for x in v.args)
+    return alone and sum(lhs.shape[d] > 1 for d in lc) == 1
+
+
 def _as_it_lies(b, lhs, rhs, numbers: tuple, dtype: np.dtype):
     """A product of which one operand is transposed within its free dimensions, with that operand as it lies: then it
     is the result that is transposed, which is small where the other one has few rows. None where that is not so.

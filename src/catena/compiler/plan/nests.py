@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 import math
+from collections import ChainMap
 from collections.abc import Callable
 
 import numpy as np
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.region import Value
+from catena.compiler.graph.transposes import in_memory
 from catena.compiler.graph.types import NAMES
-from catena.compiler.kernels import loops, unused
+from catena.compiler.kernels import loops, schedules, unused
 from catena.compiler.kernels.body import INDEX, Body, clamped_start, places
 from catena.compiler.kernels.loops import Fold, Nest, Run, Store
+from catena.compiler.machine import Machine
 from catena.compiler.plan.fuse import Fused, Kernel, Step
 from catena.core.dtypes import KIND
 
@@ -328,6 +332,21 @@ def dot(nests: NestBuilder, v: Value, few: tuple[int, ...] = (), copies: int = l
         folds += product_folds(body, v, lhs, rhs, a, b, body.offset(v.shape, tuple(at)))
     axes = tuple(range(len(looped), len(index)))
     return loops.from_body(body, axes, [], [f._replace(copies=copies) for f in folds])
+
+
+def inner_product(nests: NestBuilder, v: Value, machine: Machine) -> Nest:
+    """Inner products of vectors that may be computed where they are multiplied: they are added up as those of vectors
+    in memory are, along the lanes or not.
+    """
+    made = dot(nests, v)
+    operands = {in_memory(x, ())[0].number for x in v.args}
+    if operands <= nests.stored.keys():
+        return made
+    beside = copy.copy(nests)
+    beside.stored = ChainMap(dict.fromkeys(operands, ""), nests.stored)
+    stored = schedules.schedule(dot(beside, v), machine)
+    made.folds = [f._replace(along=stored.vector in stored.reduced) for f in made.folds]
+    return made
 
 
 def convolution(nests: NestBuilder, v: Value, weights: Value, at_once: bool) -> Nest:

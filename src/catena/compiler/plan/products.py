@@ -20,7 +20,7 @@ import numpy as np
 
 from catena.compiler.graph.convolution import terms_side_by_side
 from catena.compiler.graph.forms import Convolve, Dot, Slice, Transpose
-from catena.compiler.graph.products import FLOOR, LONG, SUMS, has_terms_side_by_side
+from catena.compiler.graph.products import FLOOR, LONG, SUMS, has_terms_side_by_side, is_inner
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.transposes import adds_along_lines, in_memory
@@ -96,7 +96,9 @@ def _as_nest(p: Planner, frame: Frame, v: Value) -> None:
 def _launch(p: Planner, frame: Frame, v: Value, few: tuple = (), copies: int = COPIES) -> None:
     """A product as one loop nest (see `nests.dot`)."""
     asked = functools.partial(alike.of_values, frame.fused, ("dot", few, copies), v.args, v)
-    launch_alike(p, frame, asked, lambda: nests.dot(frame.nests, v, few, copies))
+    made = nests.inner_product if is_inner(v) else nests.dot
+    told = (p.machine,) if is_inner(v) else (few, copies)
+    launch_alike(p, frame, asked, lambda: made(frame.nests, v, *told))
 
 
 def _with_operand(

@@ -12,6 +12,7 @@ import math
 from collections.abc import Collection
 
 from catena.compiler.graph.forms import COSTLY, FORMS, PARTS
+from catena.compiler.graph.products import is_inner
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.plan import cuts
 from catena.compiler.plan.kernel_length import MAX_KERNEL, has_own_loop, is_gather, most_ops, reads
@@ -157,7 +158,7 @@ class Storage:
         for u in users:
             cheap = CHEAP_BESIDE if _is_beside(u, v) else CHEAP
             wasted = _reads_again(u, v) >= OFTEN and reads(v, self.stored, _lanes_gather)
-            if FORMS[u.form].fold and self._is_long(v, u.params.axes):
+            if (axes := _folded(u, v)) and self._is_long(v, axes):
                 return f"{u.form} v{u.number} folds short rows, of which lanes hold many where little is done"
             is_place = u.form == "gather" and v is not u.args[0] and u.size >= LONG_ROW * v.size
             if is_place and reads(v, self.stored, is_gather):
@@ -189,7 +190,7 @@ class Storage:
             return False
         if user.form == "pad" and (user.size - v.size) * BORDER <= user.size:
             return any(between for *_, between in user.params.config)
-        return FORMS[user.form].rereads
+        return not is_inner(user) and FORMS[user.form].rereads
 
     def root_of(self, v: Value) -> int:
         return self.roots.get(v.number, v.number)
@@ -283,6 +284,13 @@ def _end_of_own(broadcast: Value, v: Value) -> int:
     return 1 + max((d for d, n in zip(broadcast.params.dims, v.shape) if n != 1), default=-1)
 
 
+def _folded(user: Value, v: Value) -> tuple:
+    """The axes of `v` that its reader folds."""
+    if FORMS[user.form].fold:
+        return user.params.axes
+    return user.params.numbers[0 if v is user.args[0] else 1] if is_inner(user) else ()
+
+
 def _lanes_gather(v: Value) -> bool:
     """Whether it is a gather of elements, or of short rows."""
     return v.form == "gather" and (v.ndim - 1 not in v.params.offset_dims or v.shape[-1] < WIDE)
@@ -326,6 +334,8 @@ def _needed(region: Region, live: list[Value]) -> dict[int, str]:
         where = FORMS[v.form].in_memory
         if where == "all":
             read = v.args
+        elif where == "bare" and is_inner(v):
+            continue
         elif where == "bare":
             read = tuple(map(_under_transposes, v.args))
         elif where == "first":
