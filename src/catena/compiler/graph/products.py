@@ -122,7 +122,7 @@ def is_inner(v) -> bool:
     """
     if v.form != "dot" or v.dtype.name not in ("float32", "float64") or not v.size:
         return False
-    lhs, (lc, rc, lb, rb) = v.args[0], v.params.numbers
+    lhs, (lc, _, lb, _) = v.args[0], v.params.numbers
     alone = v.ndim == len(lb) and all(x.dtype == v.dtype for x in v.args)
     return alone and sum(lhs.shape[d] > 1 for d in lc) == 1
 

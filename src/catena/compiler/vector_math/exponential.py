@@ -48,11 +48,10 @@ def scale(x: Value, n: Value, low: Value | None = None, small: Value | None = No
     Results down to 2^(n + 1), which x >= 1 has, come from normal numbers; exp and its kin pass 2x and n - 1, so that
     2^n is finite where x 2^n is.
     """
-    if small is not None:
-        return if_any(small, lambda: [scale(x, n)], [x * power_of_two(n, x.elem)], SELDOM)[0]
     low = n < 1 - x.format.bias if low is None else low
     normal = x * power_of_two(n, x.elem)
-    return if_any(low, lambda: [select(low & x.equals(x), _scale_low(x, n), normal)], [normal])[0]
+    asked, told = (low, "") if small is None else (small, SELDOM)
+    return if_any(asked, lambda: [select(low & x.equals(x), _scale_low(x, n), normal)], [normal], told)[0]
 
 
 def scale_down(x: Value, n: Value, integer: Value, less: int) -> Value:

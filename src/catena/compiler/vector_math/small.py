@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from . import exponential
 from .stages import record
-from .text import SELDOM, Type, Value, Writer, any_lane, define, either, fabs, fence, fma, select, symbol
+from .text import SELDOM, Type, Value, Writer, any_lane, define, either, fence, fma, select, symbol
 
 # What is no less is no subnormal number, multiplied by one that is no less than 2^-22; or by another that is no less.
 LEAST, LEAST_OF_BOTH = -104, -63  # exponents of 2
@@ -61,7 +61,7 @@ def definition(name: str, elem: str, width: int) -> tuple[str, frozenset[str], t
         return define(symbol(name, elem, width), writer, parameters, str(type_), result.name)
     asked, least = ASKING[name]
     if asked not in TELLING:
-        small = any_lane((fabs(x) if asked == IS_SMALL else x) < 2.0**least)
+        small = any_lane(_is_below(x.bits() & SIZE if asked == IS_SMALL else x.bits(), 127 + least))
         return define(symbol(name, elem, width), writer, parameters, str(truth), small.name)
     function, two = TELLING[asked]
     small = any_lane(x < least * two)
@@ -73,24 +73,33 @@ def definition(name: str, elem: str, width: int) -> tuple[str, frozenset[str], t
     return define(symbol(name, elem, width), writer, parameters, types, "%both")
 
 
-def _product(x: Value, y: Value, small: Value) -> Value:
-    def is_subnormal() -> Value:
-        size = x.bits() & SIZE
-        total = size + (y.bits() & SIZE)
-        return total.like((128 + ROOM) * EXPONENT).is_above(total) & size.differs(0)
+def _is_below(size: Value, exponent: int) -> Value:
+    """Whether something is less than a power of two, but not zero, of which products are as quick as others."""
+    return size.like(exponent * EXPONENT - 1).is_above(size - 1)
 
-    return _guarded(small, is_subnormal, lambda: x.to_double() * y.to_double(), lambda: x * y)
+
+def _product(x: Value, y: Value, small: Value) -> Value:
+    """By doubles wherever something may be small, be it zero: to ask first which is subnormal is a branch that nobody
+    guesses, which takes longer.
+    """
+    return either(small, lambda: _rounded(x.to_double() * y.to_double()), lambda: x * y, SELDOM)
 
 
 def _quotient(x: Value, y: Value, small: Value) -> Value:
-    """By doubles rounded twice, as if once: what is no middle of two floats is farther from it than a double tells."""
+    """By doubles rounded twice, as if once: what is no middle of two floats is farther from it than a double tells.
+    These take long, so zeros, which are small, are divided as others.
+    """
 
     def is_subnormal() -> Value:
         dividend, divisor = x.bits() & SIZE, y.bits() & SIZE
         least = (dividend < EXPONENT) | (divisor < EXPONENT)
         return (least | (dividend < divisor - (126 - ROOM) * EXPONENT)) & dividend.differs(0)
 
-    return _guarded(small, is_subnormal, lambda: x.to_double() / y.to_double(), lambda: x / y)
+    def usual() -> Value:
+        return x / y
+
+    rare = lambda: either(is_subnormal(), lambda: _rounded(x.to_double() / y.to_double()), usual)  # noqa: E731
+    return either(small, rare, usual, SELDOM)
 
 
 def _product_sum(x: Value, y: Value, z: Value, small: Value) -> Value:
@@ -122,13 +131,9 @@ def _summed(x: Value, y: Value, z: Value) -> Value:
     return select(odd, total, (bits + step).as_float(total.elem)).to_float()
 
 
-def _guarded(
-    small: Value, is_subnormal: Callable[[], Value], by_doubles: Callable[[], Value], usual: Callable[[], Value]
-) -> Value:
-    """Zeros are small, and as quick as others. LLVM must not compute the doubles of floats, though it knows that it
-    would be the same.
-    """
-    return either(small, lambda: either(is_subnormal(), lambda: fence(by_doubles()).to_float(), usual), usual, SELDOM)
+def _rounded(double: Value) -> Value:
+    """A float. LLVM must not compute the doubles of floats as such, though it knows that it would be the same."""
+    return fence(double).to_float()
 
 
 OPERATIONS: dict[str, Callable[..., Value]] = {PRODUCT: _product, PRODUCT_SUM: _product_sum, QUOTIENT: _quotient}
