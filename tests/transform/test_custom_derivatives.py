@@ -144,6 +144,40 @@ def test_rules_that_close_over_tracers():
     close(jax.jit(jax.vmap(jax.grad(outer, 1), (0, None)))(X, 0.5), 100 * X)
 
 
+CALLS = {
+    "jit": jax.jit,
+    "checkpoint": jax.checkpoint,
+    "scan": lambda g: lambda x: jax.lax.scan(lambda c, _: (g(c), None), x, None, 2)[0],
+    "while": lambda g: lambda x: jax.lax.while_loop(lambda c: c[1] < 1, lambda c: (g(c[0]), c[1] + 1), (x, 0))[0],
+    "cond": lambda g: lambda x: jax.lax.cond(x > 0, g, lambda x: x, x),
+    "cond of scan": lambda g: lambda x: jax.lax.cond(x > 0, CALLS["scan"](g), lambda x: x, x),
+    "checkpoint of scan of jit": lambda g: jax.checkpoint(CALLS["scan"](jax.jit(g))),
+    "scan of cond of checkpoint": lambda g: CALLS["scan"](CALLS["cond"](jax.checkpoint(g))),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_rules_in_calls_that_close_over_tracers_further_out(name):
+    """What rules close over is an operand of the derivative's program, however deep the call is: as if it was passed."""
+    backward = lambda x, s, ct: ct * jnp.cos(x) * s  # noqa: E731
+
+    def closing(s):
+        f = jax.custom_vjp(jnp.sin)
+        f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (backward(x, s, ct),))
+        return f
+
+    def passing(s):
+        f = jax.custom_vjp(lambda x, s: jnp.sin(x))
+        f.defvjp(lambda x, s: (jnp.sin(x), (x, s)), lambda res, ct: (backward(*res, ct), jnp.zeros_like(s)))
+        return lambda x: f(x, s)
+
+    def derivatives(scaled):
+        gradient = lambda s, x: jax.grad(CALLS[name](scaled(s)))(x)  # noqa: E731
+        return jax.jit(gradient)(2.0, 0.5), *jax.vmap(gradient, (0, None))(X, 0.5), jax.grad(gradient)(2.0, 0.5)
+
+    close(derivatives(closing), derivatives(passing))
+
+
 def test_differentiating_by_what_a_rule_closes_over():
     def outer(scale):
         f = jax.custom_jvp(lambda x: x * scale)

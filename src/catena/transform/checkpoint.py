@@ -28,6 +28,7 @@ from catena.core.zeros import UndefinedPrimal, Zero, get_aval
 from catena.transform import interpreted
 from catena.transform.arguments import Static, argument_names, check_aliasing, resolve_argnums, signature_of
 from catena.transform.batch import batch_jaxpr, move_to_front
+from catena.transform.call_primitive import CallPrimitive, lift_body
 from catena.transform.discharge import call_rule, pure
 from catena.transform.execute import run_jaxpr
 from catena.transform.functions import check_callable, wraps
@@ -168,8 +169,9 @@ def _lower(b, *operands, jaxpr, prevent_cse, differentiated, **params):
     return b.call(jaxpr, operands)
 
 
-checkpoint_p = Primitive(
+checkpoint_p = CallPrimitive(
     "remat2",
+    lift=lift_body(),
     multiple_results=True,
     takes_arrays=True,
     takes_tokens=True,

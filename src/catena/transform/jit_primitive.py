@@ -10,10 +10,11 @@ from catena.core.evaluate import concrete
 from catena.core.failures import checks_named
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.placed import place
-from catena.core.primitive import Primitive, as_bodies_say
+from catena.core.primitive import as_bodies_say
 from catena.core.zeros import UndefinedPrimal, Zero
 from catena.transform import interpreted
 from catena.transform.batch import batch_jaxpr, move_to_front
+from catena.transform.call_primitive import CallPrimitive, lift_body
 from catena.transform.discharge import call_rule
 from catena.transform.execute import run_jaxpr
 from catena.transform.jvp import jvp_jaxpr
@@ -157,8 +158,9 @@ def jaxpr_axis_names(closed: ClosedJaxpr) -> tuple:
     return found
 
 
-jit_p = Primitive(
+jit_p = CallPrimitive(
     "jit",
+    lift=lift_body(),
     multiple_results=True,
     takes_arrays=True,
     takes_tokens=True,

@@ -20,6 +20,7 @@ from catena.core.source import user_source
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.trace import Trace, Tracer
 from catena.core.zeros import Zero, get_aval, instantiate
+from catena.transform.call_primitive import CallPrimitive
 from catena.transform.discharge import pure, through_values
 from catena.transform.jvp import jvp_flat
 from catena.transform.memo import memoised
@@ -108,6 +109,8 @@ class TapeTrace(Trace):
 
     def record(self, primitive, args, params):
         """Write the application down and return its unknown results."""
+        if type(primitive) is CallPrimitive:
+            args, params = primitive.lift(args, params)
         out_avals = abstract_eval(primitive, tuple([get_aval(x) for x in args]), params)
         source = context.source
         if source is None and (self.parent is not None or context.debug_checks):

@@ -19,7 +19,7 @@ from catena.core.axes import at_front, move_axis
 from catena.core.dead_code import dead_code_elimination, pruned
 from catena.core.effects import of_operands
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
-from catena.core.primitive import Primitive, as_bodies_say
+from catena.core.primitive import as_bodies_say
 from catena.core.source import function_place
 from catena.core.structural import broadcast_in_dim_p, stop_gradient_p
 from catena.core.trace import Tracer, leaf_value
@@ -38,6 +38,7 @@ from catena.lax.convert import convert
 from catena.transform import interpreted
 from catena.transform.arguments import argument_names, check_aliasing
 from catena.transform.batch import batch_jaxpr
+from catena.transform.call_primitive import CallPrimitive, hoisted
 from catena.transform.jit_primitive import jaxpr_axis_names, scatter_cotangents, split_tangents
 from catena.transform.jvp import jvp_jaxpr
 from catena.transform.linearize import partial_eval_jaxpr
@@ -77,6 +78,15 @@ def _interpreted(*, branches):
 
 def _lower(b, index, *operands, branches):
     return b.branch(index, branches, operands)
+
+
+def _lift(args, params):
+    """The traced constants of branches as operands, which are the same for all of them."""
+    branches = params["branches"]
+    if not any(b.consts for b in branches):
+        return args, params
+    branches, lifted = common.with_common_consts([common.Body(*hoisted(b), None) for b in branches])
+    return (args[0], *lifted, *args[1:]), {**params, "branches": branches}
 
 
 # ---- differentiation
@@ -376,8 +386,9 @@ def is_light(branches) -> bool:
     return len(eqns) <= LIGHT_EQUATIONS and not any(e.effects or e.primitive.multiple_results for e in eqns)
 
 
-cond_p = Primitive(
+cond_p = CallPrimitive(
     "cond",
+    lift=_lift,
     multiple_results=True,
     takes_arrays=True,
     takes_tokens=True,

@@ -14,7 +14,7 @@ from catena.core.axes import broadcast_axis, move_axis
 from catena.core.context import context
 from catena.core.failures import FOUND, note_iteration
 from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
-from catena.core.primitive import Primitive, as_bodies_say
+from catena.core.primitive import as_bodies_say
 from catena.core.ref import is_reference
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.structural import broadcast_in_dim_p, slice_p, squeeze_p
@@ -34,6 +34,7 @@ from catena.lax.join import concatenate_p
 from catena.transform import interpreted
 from catena.transform.arguments import check_aliasing
 from catena.transform.batch import batch_jaxpr, mapped_aval
+from catena.transform.call_primitive import CallPrimitive, lift_body
 from catena.transform.jit_primitive import jaxpr_axis_names
 from catena.transform.memo import memoised
 
@@ -190,8 +191,9 @@ def unrolled_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, block: in
     return ClosedJaxpr(traced, values)
 
 
-scan_p = Primitive(
+scan_p = CallPrimitive(
     "scan",
+    lift=lift_body(count="num_consts"),
     multiple_results=True,
     takes_arrays=True,
     takes_tokens=True,

@@ -33,6 +33,7 @@ from catena.lax.control_flow.per_lane import batch_per_lane
 from catena.lax.control_flow.scan import scan_p
 from catena.runtime import stacks as runtime
 from catena.transform import interpreted
+from catena.transform.call_primitive import CallPrimitive, lift_body
 from catena.transform.execute import physical_type
 from catena.transform.jit_primitive import jaxpr_axis_names
 from catena.transform.memo import memoised
@@ -191,8 +192,9 @@ def counted_loop(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, reverse: b
     )
 
 
-stack_scan_p = Primitive(
+stack_scan_p = CallPrimitive(
     "stack_scan",
+    lift=lift_body(before=lambda params: 1, count="num_consts"),
     multiple_results=True,
     takes_arrays=True,
     effects=lambda avals, params: params["jaxpr"].effects,

@@ -24,7 +24,7 @@ from catena.core.dead_code import dead_code_elimination
 from catena.core.effects import of_operands
 from catena.core.failures import FOUND, note_iteration
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
-from catena.core.primitive import NoRule, Primitive, as_bodies_say
+from catena.core.primitive import NoRule, as_bodies_say
 from catena.core.stack import stack_aval
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.structural import broadcast_in_dim_p
@@ -45,6 +45,7 @@ from catena.lax.reductions import reduce_or_p
 from catena.runtime import stacks
 from catena.transform import interpreted
 from catena.transform.batch import batch_jaxpr
+from catena.transform.call_primitive import CallPrimitive, lift_body
 from catena.transform.execute import physical_type
 from catena.transform.jit_primitive import jaxpr_axis_names
 from catena.transform.memo import memoised
@@ -441,8 +442,17 @@ def saving_loop(body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJa
     return with_unread(cond_jaxpr, (INT, *stacks)), traced
 
 
-while_p = Primitive(
+_lift_condition = lift_body("cond_jaxpr", count="cond_nconsts")
+_lift_body = lift_body("body_jaxpr", lambda params: params["cond_nconsts"], "body_nconsts")
+
+
+def _lift(args, params):
+    return _lift_condition(*_lift_body(args, params))
+
+
+while_p = CallPrimitive(
     "while",
+    lift=_lift,
     multiple_results=True,
     takes_arrays=True,
     takes_tokens=True,
@@ -457,8 +467,9 @@ while_p = Primitive(
     ),
     lower=_lower,
 )
-while_save_p = Primitive(
+while_save_p = CallPrimitive(
     "while_save",
+    lift=_lift,
     multiple_results=True,
     takes_arrays=True,
     takes_tokens=True,
