@@ -295,3 +295,38 @@ def test_what_follows_groups_of_columns_is_done_on_whole_rows(rows, members):
     agrees(f, lambda x, w: np.abs(np.einsum("bnd,bedh->bneh", x, w)) - 1, x, w)
     (product,) = (step for _, step in planned(f, x, w).steps() if step.name == "contract")
     assert len(product.plan.contraction.batch) == 1 + (members > 1) and product.after is None
+
+
+@pytest.mark.parametrize("rows, terms, columns", [(67, 257, 130), (96, 1030, 200), (200, 1027, 333)])
+def test_rows_of_the_tile_that_copies_a_panel_are_as_those_after_it(rows, terms, columns):
+    """The first rows of a task are multiplied while what they read is copied, two terms at a time or one: whole numbers
+    are exact, and rows that are equal have equal bits wherever they are.
+    """
+    x, w = whole(8, rows, terms), whole(9, terms, columns)
+    assert all(s.plan.packs for _, s in planned(jnp.matmul, x, w).steps() if s.name == "contract")
+    agrees(jnp.matmul, np.matmul, x, w)
+    rng = np.random.default_rng(10)
+    row, w = rng.normal(size=terms).astype("float32"), rng.normal(size=(terms, columns)).astype("float32")
+    found = np.asarray(jax.jit(jnp.matmul)(np.broadcast_to(row, (rows, terms)), w))
+    assert (found == found[0]).all()
+    np.testing.assert_allclose(found[0], row.astype("float64") @ w, rtol=0, atol=1e-3)
+
+
+def test_the_first_tile_of_a_panel_writes_it_for_those_after_it():
+    """Every vector of it once, whole; and it asks for lines before it comes to them."""
+    tile = tiles.Tile(TYPES["float32"], 16, 6, 4, 16, (), adds=False, keeps=True)
+    text = tiles.text(tile)
+    assert text.count("ptr noalias %to") == 1 and text.count("store <16 x float>") == 4 + 6 * 4
+    assert text.count("@llvm.prefetch") == 4
+
+
+def test_even_numbers_of_terms_are_done_two_at_a_time():
+    """What counts takes the multiplications' place; sums are of the same order."""
+    text = lambda **given: tiles.text(tiles.Tile(TYPES["float32"], 16, 6, 4, 16, (), adds=False, **given))
+    assert text(even=True).count("@llvm.fmuladd") == 48 and text().count("@llvm.fmuladd") == 24
+    even = lambda terms: contraction.plan(matrices(200, terms, 512), ICE_LAKE, True).even
+    assert even(256) and not even(257) and even(1024) and even(2048) and not even(1025)
+
+
+def matrices(rows: int, terms: int, columns: int) -> Contraction:
+    return Contraction(TYPES["float32"], (), (Axis(rows, terms, 0, columns),), columns, (Axis(terms, 1, columns, 0),))

@@ -176,18 +176,33 @@ class _Loops:
         row = self._vectors(columns) * p.width
         return [x._replace(b=x.b // p.inside[-1].b * row) for x in p.inside]
 
-    def _panel(self, b: str, length: str, columns: int) -> str:
-        """Where tiles find a panel: the task's memory, which it is copied to first, if it is."""
+    @property
+    def _keeps(self) -> bool:
+        """Whether the first tile of a panel copies it to the task's memory, for those after it; else, a function that
+        does nothing else. Tiles of what may be small may read it once for each of their rows; the first tile is whole.
+        """
+        p, last = self.plan, (self.tasks.row_blocks - 1) * self.tasks.rows
+        return p.packs and len(p.inside) == 1 and not self.contraction.small and last < p.full
+
+    def _panel(self, a, b, c, length, adds, columns: int, low, high) -> None:
+        """Columns of rows from `low` to `high` (see `Plan.units`), from the task's memory, if it copies panels."""
         e, p, is_rest = self.e, self.plan, columns != self.plan.columns
         if not p.packs or not columns:
-            return b
-        packing = self._function(TILES + is_rest)
+            self._rows(a, b, c, length, adds, columns, low, high)
+            return
+        copies = self._function(TILES + is_rest)
+        if self._keeps:
+            self._tile(a, b, c, low, length, adds, columns, copies)
+            low = e.op(f"add nuw nsw i64 {low}, 1")
+            more = e.op(f"icmp slt i64 {low}, {high}")
+            self._if(more, lambda: self._rows(a, self.scratch, c, length, adds, columns, low, high))
+            return
         outer = math.prod(x.extent for x in p.inside[:-1])
         count = e.op(f"mul nuw nsw i64 {length}, {outer}") if outer > 1 else length
         lanes = self._number(columns - (self._vectors(columns) - 1) * p.width)
-        e.do(f"call void {packing}(ptr {b}, ptr {self.scratch}, i64 {count}, i64 {self._number(p.inside[-1].b)}, "
+        e.do(f"call void {copies}(ptr {b}, ptr {self.scratch}, i64 {count}, i64 {self._number(p.inside[-1].b)}, "
              f"i64 {lanes})")  # fmt: skip
-        return self.scratch
+        self._rows(a, self.scratch, c, length, adds, columns, low, high)
 
     def _columns(self, a, b, rest, c, length, adds, rows, panels, last) -> None:
         """Panel after panel of columns, then, in the `last` block of them, those beyond, if there are any."""
@@ -197,11 +212,10 @@ class _Loops:
         if p.packed:
             at = e.op(f"mul nuw nsw i64 {j}, {self._number(math.prod(x.extent for x in self.contraction.terms))}")
         b = self._moved(b, at, p.columns)
-        panel = self._panel(b, length, p.columns)
-        self._rows(a, panel, self._moved(c, j, p.columns), length, adds, p.columns, *rows)
+        self._panel(a, b, self._moved(c, j, p.columns), length, adds, p.columns, *rows)
         e.end_loop(opened)
         c = e.element(c, self.type.memory, self._number(p.panels * p.columns))
-        self._if(last, lambda: self._rows(a, self._panel(rest, length, p.rest), c, length, adds, p.rest, *rows))
+        self._if(last, lambda: self._panel(a, rest, c, length, adds, p.rest, *rows))
 
     def _rows(self, a, b, c, length, adds, columns: int, low, high) -> None:
         """Every row from `low` to `high` (see `Plan.units`) of some columns."""
@@ -218,14 +232,19 @@ class _Loops:
             self._tile(a, b, c, u, length, adds, columns)
         e.end_loop(opened)
 
-    def _tile(self, a, b, c, t: str, length, adds, columns: int) -> None:
-        """Tile `t` down the rows, which is another one where rows are left, and it is theirs."""
+    def _tile(self, a, b, c, t: str, length, adds, columns: int, keeps: str | None = None) -> None:
+        """Tile `t` down the rows, which is another one where rows are left, and it is theirs; or the one that `keeps`
+        the panel.
+        """
         p, full = self.plan, self._number(self.plan.full)
         row = self._first_row(t, self._number(p.rows), full)
         a, c = self._steps(a, row, p.row_step), self._steps(c, row, p.row.c)
+        if keeps:
+            self._call(keeps, a, b, c, length, adds, columns, p.rows, p.inside[-1].b, f", ptr {self.scratch}")
+            return
         self._if(self.e.op(f"icmp sge i64 {t}, {full}"),
-                 lambda: self._call(a, b, c, length, adds, columns, below=True),
-                 lambda: self._call(a, b, c, length, adds, columns))  # fmt: skip
+                 lambda: self._call_tile(a, b, c, length, adds, columns, below=True),
+                 lambda: self._call_tile(a, b, c, length, adds, columns))  # fmt: skip
 
     def _first_row(self, t: str, rows: str, full: str) -> str:
         """The first row of tile `t`, where those behind the `full` ones have a row less."""
@@ -233,15 +252,19 @@ class _Loops:
         lower = e.most(e.op(f"sub nsw i64 {t}, {full}"), "0")
         return e.op(f"sub nsw i64 {e.op(f'mul nuw nsw i64 {t}, {rows}')}, {lower}")
 
-    def _call(self, a, b, c, length, adds, columns: int, below: bool = False) -> None:
+    def _call_tile(self, a, b, c, length, adds, columns: int, below: bool = False) -> None:
         """The call of a tile of panels or of the columns beyond; of the one below them, for the rows that are left."""
-        e, p, inner = self.e, self.plan, self._terms(columns)[-1]
+        tile = self._function(2 * (columns != self.plan.columns) + below)
+        count = self.plan.below if below else self.plan.rows
+        self._call(tile, a, b, c, length, adds, columns, count, self._terms(columns)[-1].b)
+
+    def _call(self, tile, a, b, c, length, adds, columns: int, rows: int, by_b: int, own: str = "") -> None:
+        p = self.plan
         last = columns - (self._vectors(columns) - 1) * p.width
-        numbers = (p.row.a, inner.a, inner.b, p.row.c, last)
+        numbers = (p.row.a, p.inside[-1].a, by_b, p.row.c, last)
         given = ", ".join(f"i64 {self._number(n)}" for n in numbers)
-        count = self._number(p.below if below else p.rows)
-        tile = self._function(2 * (columns != p.columns) + below)
-        e.do(f"call void {tile}(ptr {a}, ptr {b}, ptr {c}, i64 {length}, {given}, i1 {adds}, i64 {count})")
+        count = self._number(rows)
+        self.e.do(f"call void {tile}(ptr {a}, ptr {b}, ptr {c}, i64 {length}, {given}, i1 {adds}, i64 {count}{own})")
 
     def _function(self, at: int) -> str:
         return self.e.op(f"load ptr, ptr {self.e.element(self.functions, 'ptr', at)}")
@@ -265,6 +288,7 @@ class _Loops:
         told, adds = self._told(columns), bool(p.outside)
         is_small = self.contraction.small and not outer and p.width > 1
         tile = tiles.Tile(self.type, p.width, rows, vectors, told, outer, adds, below and p.is_ragged, is_small)
+        tile = tile._replace(even=p.even)
         if is_small:
             self.w.helpers.update(tiles.needs(tile))
         return self.w.function(tiles.text(tile))
@@ -275,8 +299,13 @@ class _Loops:
         if not p.packs:
             return []
         each = [columns or p.columns or p.rest for columns in (p.columns * bool(p.panels), p.rest)]
-        panels = [tiles.Panel(self.type, p.width, self._vectors(columns), self._told(columns)) for columns in each]
-        return [self.w.function(tiles.packing(panel)) for panel in panels]
+        return [self.w.function(self._packing_text(columns)) for columns in each]
+
+    def _packing_text(self, columns: int) -> str:
+        p, vectors, told = self.plan, self._vectors(columns), self._told(columns)
+        if not self._keeps:
+            return tiles.packing(tiles.Panel(self.type, p.width, vectors, told))
+        return tiles.text(tiles.Tile(self.type, p.width, p.rows, vectors, told, (), bool(p.outside), keeps=True))
 
     def _told(self, columns: int) -> int:
         """The lanes of the last vector that are columns, or that an argument tells it."""

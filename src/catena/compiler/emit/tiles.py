@@ -39,12 +39,26 @@ class Tile(NamedTuple):
     adds: bool  # whether the tile may be added to what is in C
     ragged: bool = False  # whether an argument tells how many of the rows there are
     small: bool = False  # whether A may have subnormal numbers: these are looked for where processors found some
+    keeps: bool = False  # whether it copies the rows of B that it reads, for the tiles after it
+    even: bool = False  # whether the terms of the innermost axis are an even number
+
+    @property
+    def parameters(self) -> str:
+        return f"{PARAMETERS}, ptr noalias %to" if self.keeps else PARAMETERS
+
+    @property
+    def terms(self) -> int:
+        """How many are done in one round of the innermost loop: what counts rounds takes ports that multiply. Windows,
+        whose loops are short, were 1 % slower so.
+        """
+        return 2 if self.even and not self.outer and self.rows * self.vectors >= SUMS_OF_TWO else 1
 
 
 ARGUMENT = 0
 MANY = 200  # of so many numbers of A, one that is subnormal takes as long as to look at each
 MET_SUBNORMAL = 2  # the bit of MXCSR that x86 processors set where an operand is a subnormal number
 LINE = 64  # bytes
+SUMS_OF_TWO = 12  # of a tile, from which one round is two terms
 ROWS_AHEAD = 8  # of B, that packing asks for before it comes to them
 PARAMETERS = ("ptr readonly %a, ptr readonly %b, ptr %c, i64 %k, i64 %step, i64 %by_a, i64 %by_b, i64 %across, "
               "i64 %lanes, i1 %adds, i64 %rows")  # fmt: skip
@@ -56,6 +70,8 @@ def text(tile: Tile) -> str:
     axis has `k` steps of `by_a` and `by_b` elements, so many `lanes` of the last vector are columns, and the sums are
     added to C where they may be and `adds` is true. Of a ragged tile, `rows` are there; in the place of each of
     the others the last of A is read again, and what that gives goes to the stack: a row's bits do not hang on its tile.
+    A tile that keeps B writes whole vectors of it, one after the other, from `to` on: what waits for B's lines, which
+    lie apart, multiplies meanwhile.
     """
     e = Emitter()
     v = vector(tile.type.register, tile.width)
@@ -74,7 +90,7 @@ def text(tile: Tile) -> str:
     zeros = ["zeroinitializer" if tile.width > 1 else _zero(tile.type)] * (tile.rows * tile.vectors)
     sums = _terms(e, tile, tile.outer, rows, "0", "%b", zeros, v)
     _finish(e, tile, sums, v, there, "%c")
-    return "\n".join([f"({PARAMETERS}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+    return "\n".join([f"({tile.parameters}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
 def needs(tile: Tile) -> dict:
@@ -118,7 +134,7 @@ def _carefully(e: Emitter, tile: Tile, v: str) -> None:
     e.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {note})")
     e.jump(usual)
     e.start(careful)
-    one = tile._replace(rows=1)
+    one = tile._replace(rows=1, even=False)
     row, opened = e.begin_loop(0, "%rows")
     a = e.element("%a", tile.type.memory, e.op(f"mul nsw i64 {row}, %step"))
     c = e.element("%c", tile.type.memory, e.op(f"mul nsw i64 {row}, %across"))
@@ -236,6 +252,15 @@ def _zero(t: Type) -> str:
     return "0.0" if t.kind == "f" else "0"
 
 
+class Loop(NamedTuple):
+    """What changes from term to term: how many were before, the place in A's rows, the pointer to B, the sums."""
+
+    i: str
+    at: str
+    b: str
+    sums: list[str]
+
+
 def _terms(e: Emitter, tile: Tile, outer, rows: list[str], at: str, b: str, sums: list[str], v: str) -> list[str]:
     """A loop over the first of the term axes, with the place in A's rows, the pointer to B and the sums in
     registers; the sums after it.
@@ -244,32 +269,38 @@ def _terms(e: Emitter, tile: Tile, outer, rows: list[str], at: str, b: str, sums
     before, head = e.block, e.label()
     e.jump(head)
     e.start(head)
-    i, at_here, b_here = e.name(), e.name(), e.name()
-    names = [e.name() for _ in sums]
-    line = len(e.lines)
+    start, first = Loop("0", at, b, sums), Loop(e.name(), e.name(), e.name(), [e.name() for _ in sums])
+    here, line = first, len(e.lines)
     e.lines += [""] * (3 + len(sums))
-    if outer:
-        new = _terms(e, tile, outer[1:], rows, at_here, b_here, names, v)
-    elif tile.small:
-        new = _careful_step(e, tile, rows[0], at_here, b_here, names, v)
-    else:
-        new = _step(e, tile, rows, at_here, b_here, names, v)
-    i_next, at_next = e.op(f"add nuw nsw i64 {i}, 1"), e.op(f"add nsw i64 {at_here}, {term.a}")
-    b_next = e.element(b_here, tile.type.memory, term.b)
-    back = e.block
-    phis = [("i64", i, "0", i_next), ("i64", at_here, at, at_next), ("ptr", b_here, b, b_next)]
-    phis += [(v, name, start, end) for name, start, end in zip(names, sums, new)]
-    e.lines[line : line + len(phis)] = [f"  {x} = phi {t} [ {s}, %{before} ], [ {y}, %{back} ]" for t, x, s, y in phis]
-    more = e.op(f"icmp ult i64 {i_next}, {term.extent}")
+    for _ in range(1 if outer else tile.terms):
+        new = _term(e, tile, outer, rows, here, v)
+        i, at = e.op(f"add nuw nsw i64 {here.i}, 1"), e.op(f"add nsw i64 {here.at}, {term.a}")
+        here = Loop(i, at, e.element(here.b, tile.type.memory, term.b), new)
+    types = ("i64", "i64", "ptr", *[v] * len(sums))
+    phis = zip(types, *((x.i, x.at, x.b, *x.sums) for x in (first, start, here)))
+    phis = [f"  {x} = phi {t} [ {s}, %{before} ], [ {y}, %{e.block} ]" for t, x, s, y in phis]
+    e.lines[line : line + len(phis)] = phis
+    more = e.op(f"icmp ult i64 {here.i}, {term.extent}")
     after = e.label()
     e.branch(more, head, after)
     e.start(after)
-    return new
+    return here.sums
 
 
-def _step(e: Emitter, tile: Tile, rows: list[str], at: str, b: str, sums: list[str], v: str) -> list[str]:
-    """One term: the sums with the products of a column of A and a row of B."""
+def _term(e: Emitter, tile: Tile, outer, rows: list[str], here: Loop, v: str) -> list[str]:
+    """The sums after one more term, or all those of the axes inside."""
+    if outer:
+        return _terms(e, tile, outer[1:], rows, here.at, here.b, here.sums, v)
+    if tile.small:
+        return _careful_step(e, tile, rows[0], here.at, here.b, here.sums, v)
+    return _step(e, tile, rows, here.at, here.b, here.sums, v, here.i)
+
+
+def _step(e: Emitter, tile: Tile, rows: list[str], at: str, b: str, sums: list[str], v: str, i: str) -> list[str]:
+    """Term `i`: the sums with the products of a column of A and a row of B."""
     t, out, ys = tile.type, [], _row_of_b(e, tile, b)
+    if tile.keeps:
+        _keep(e, tile, b, i, ys)
     for i, row in enumerate(rows):
         x = e.splat(e.load(t, e.element(row, t.memory, at), 1), t.register, tile.width)
         out += [_multiply_add(e, t, v, x, y, sums[i * tile.vectors + j], tile.width) for j, y in enumerate(ys)]
@@ -282,6 +313,18 @@ def _row_of_b(e: Emitter, tile: Tile, b: str) -> list[str]:
         e.load(t, e.element(b, t.memory, j * tile.width), tile.width, mask=_mask(e, tile, j))
         for j in range(tile.vectors)
     ]
+
+
+def _keep(e: Emitter, tile: Tile, b: str, i: str, ys: list[str]) -> None:
+    """Writes row `i` of B to `to`, and asks for lines some rows before it comes to them: from row to row, processors
+    do not.
+    """
+    t, width = tile.type, tile.width
+    to = e.element("%to", t.memory, e.op(f"mul nuw nsw i64 {i}, {tile.vectors * width}"))
+    later = e.element(b, t.memory, e.op(f"mul nsw i64 %by_b, {ROWS_AHEAD}"))
+    for j, y in enumerate(ys):
+        e.store(t, y, e.element(to, t.memory, j * width), width)
+        e.do(f"call void @llvm.prefetch.p0(ptr {e.element(later, t.memory, j * width)}, i32 0, i32 3, i32 1)")
 
 
 def _multiply_add(e: Emitter, t: Type, v: str, x: str, y: str, total: str, width: int) -> str:

@@ -89,6 +89,11 @@ class Plan(NamedTuple):
         return math.prod(x.extent for x in self.inside)
 
     @property
+    def even(self) -> bool:
+        """Whether tiles have an even number of terms of the innermost axis, all of them."""
+        return self.inside[-1].extent % 2 == 0 and all(x.axis.extent % 2 == 0 for x in self.outside if x.is_innermost)
+
+    @property
     def rest(self) -> int:
         """Columns beyond the panels."""
         return self.contraction.columns % self.columns
