@@ -104,6 +104,20 @@ def test_half_a_vector_of_columns_is_added_up_in_one_loop():
     nests = jax.jit(jnp.matmul).lower(x, w).compile().as_text("nests")
     assert columns <= 3 or "2 at once" in nests
     assert folds(lambda x, w: x[:9] @ w, x, w) == [columns]  # with the same bits
+    fewer = jax.jit(lambda x, w: x @ w[:, 1:]).lower(x, w).compile().as_text("nests")
+    assert columns <= 4 or "at once reduce" in fewer
+
+
+def test_small_products_are_by_tiles_where_lanes_would_be_columns():
+    """A row beside another reads the right operand once, and does not wait for its own sum."""
+
+    def program(equation, *shapes):
+        return jax.jit(lambda x, w: jnp.einsum(equation, x, w)).lower(*arrays(*shapes)).compile().as_text("program")
+
+    assert "contract" in program("bij,bjk->bik", (50, 12, 9), (50, 9, 24))
+    assert "contract" in program("bji,bjk->bik", (50, 9, 12), (50, 9, 24))
+    assert "contract" not in program("bij,bkj->bik", (50, 8, 32), (50, 8, 32))  # lanes are full of terms
+    assert "contract" not in program("bij,bjk->bik", (50, 8, 4), (50, 4, 8))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -48,6 +48,7 @@ FEWEST_ROWS, FEWEST_TERMS = 16, 16  # where lanes are terms, from which the righ
 PANELS = 8  # of the left operand that are filled at once: what is read of a term is whole lines
 TURNED = 2  # times as large as the left operand and the result is one that is not packed, but read where it lies
 LEAST_PACKED = 1 << 15  # elements
+LEAST_IN_TILES = 512  # multiplications, below FLOOR, where lanes of a loop nest would be columns
 FEWEST_BESIDE_VECTOR = 64  # likewise where one operand is a vector, and the other is read once
 
 
@@ -164,11 +165,13 @@ def _is_half(v: Value, side: int, machine: Machine) -> bool:
 
 
 def _copies(v: Value, machine: Machine) -> int:
-    """The accumulators of a sum of a product as a loop nest: one where the sums of half a vector of columns, and of two
-    rows, are so many that none waits for itself.
+    """The accumulators of a sum of a product as a loop nest: one where the sums of several columns, and of the rows
+    that are done at once beside these, are so many that none waits for itself.
     """
     side = few(v, machine)
-    return COPIES if side is None or not _is_half(v, side, machine) else 1
+    _, m, n, terms = sizes(v)
+    own = 0 if side is None else (m, n)[side]
+    return 1 if own > FEW and terms >= LONG else COPIES
 
 
 def _free(v: Value) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -213,11 +216,11 @@ def _heir(frame: Frame, step: Step, vector_bytes: int) -> int | None:
     return None
 
 
-def _is_large(v: Value) -> bool:
+def _is_large(v: Value, least: int = FLOOR) -> bool:
     lhs, rhs = v.args
     same = lhs.dtype == rhs.dtype == v.dtype
-    batch, m, n, k = sizes(v)
-    return same and m * n * k >= FLOOR and k > 0
+    _, m, n, k = sizes(v)
+    return same and m * n * k >= least
 
 
 def has_tiles(v: Value, machine: Machine) -> bool:
@@ -228,9 +231,12 @@ def has_tiles(v: Value, machine: Machine) -> bool:
         return True
     if v.form != "dot" or v.size == 0 or KIND[v.dtype] not in "fiu" or TYPES[NAMES[v.dtype]].narrow:
         return False
-    _, m, n, _ = sizes(v)
+    _, m, n, terms = sizes(v)
     if m > 1 and n > 1:
-        return _is_large(v) and few(v, machine) is None
+        in_lanes = terms >= machine.vector_bytes // v.dtype.itemsize and all(
+            map(has_terms_side_by_side, v.args, v.params.numbers)
+        )
+        return _is_large(v, FLOOR if in_lanes else LEAST_IN_TILES) and few(v, machine) is None
     _, matrix, numbers = _vector_first(v)
     return _is_large(v) and max(m, n) >= FEWEST_BESIDE_VECTOR and not has_terms_side_by_side(matrix, numbers[1])
 
