@@ -28,7 +28,7 @@ from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.kernels.loops import COPIES, Nest
 from catena.compiler.machine import Machine
-from catena.compiler.plan import alike, contraction, nests, stitch
+from catena.compiler.plan import alike, contraction, nests, stitch, walks
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.plan.copies import beside, copied, copy, laid_out
 from catena.compiler.plan.fuse import Step
@@ -38,7 +38,6 @@ from catena.compiler.plan.program import NULL, Buffer, Contract, Gemm
 from catena.compiler.plan.stitch import RowGroup
 from catena.core.context import context
 from catena.core.dtypes import KIND
-from catena.core.errors import CompileError
 
 FEW = 3  # rows or columns of a product whose lanes are terms, if these lie side by side in the other operand
 ROWS = 2  # places of a convolution that share the weights they read
@@ -443,7 +442,7 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left
     n = math.prod(x.extent for x in columns)
     form = Contraction(TYPES[NAMES[v.dtype]], batch, lines, n, terms, small)
     if context.check_bounds:
-        _check_bounds(form, a, b, v, columns)
+        walks.check(form, a, b, v, columns)
     side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)
     plan = p.known(
         contraction.plan, form, side_by_side, 1 if layout is None else _times(frame, layout[0]), left is not None
@@ -480,24 +479,6 @@ def follow(p: Planner, frame: Frame, step: Step, after, in_place: bool) -> None:
     product = step.node.number
     if frame.blocks[product] in [frame.blocks[n] for n in step.writes if n != product]:
         del frame.blocks[product]  # the memory is another value's now
-
-
-def _check_bounds(form: Contraction, a: Value, b: Value, v: Value, columns) -> None:
-    """In checked mode, that the walks over the operands and the result stay inside: their steps are all known."""
-    axes = [*form.batch, *form.rows, *form.terms, *columns]
-    check_walk("its left operand", [(x.extent, x.a) for x in axes], a.size)
-    check_walk("its right operand", [(x.extent, x.b) for x in axes], b.size)
-    check_walk("its result", [(x.extent, x.c) for x in axes if x not in columns] + [(form.columns, 1)], v.size)
-
-
-def check_walk(what: str, steps, size: int) -> None:
-    """Raises unless a walk of `(extent, stride)` steps from the first of `size` elements stays among them."""
-    if any(n == 0 for n, _ in steps):
-        return
-    reach = [(n - 1) * stride for n, stride in steps]
-    low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
-    if low < 0 or high >= size:
-        raise CompileError(f"a product walks over {what} from {low} to {high}, beyond its {size} elements")
 
 
 def epilogue(p: Planner, frame: Frame, step: Step, in_tasks: bool):
