@@ -15,7 +15,7 @@ from catena.compiler.graph.types import TYPES
 from catena.compiler.interpret.program import run
 from catena.compiler.machine import ICE_LAKE
 from catena.compiler.native.compile import program_of
-from catena.compiler.plan import contraction
+from catena.compiler.plan import contraction, sharing
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.plan.verify import verify
 
@@ -260,6 +260,13 @@ def test_threads_share_what_is_only_moved_sooner_than_what_is_computed():
     deep = lambda x, ws: [jnp.tanh(x := x @ w.T) for w in ws]
     assert chunk(lambda w: w.T, small) is None
     assert chunk(deep, whole(17, 100, 256), layers) is not None  # threads are awake
+
+
+def test_threads_share_less_work_in_programs_of_many_steps():
+    """They are likely awake."""
+    (step,) = (step for _, step in planned(lambda w: jnp.abs(w) + 1, whole(18, 320, 704)).steps())
+    chunk = lambda awake: sharing.chunk(ICE_LAKE.sharing, step.nest, False, awake=awake)
+    assert chunk(False) is None and chunk(True) is not None
 
 
 @pytest.mark.parametrize("columns, shared", [(400, True), (397, False)])

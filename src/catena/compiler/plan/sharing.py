@@ -47,7 +47,7 @@ def _least(sharing: Sharing, nest: Nest, in_loop: bool, awake: bool) -> int:
     least = sharing.worthwhile_in_loops if in_loop else sharing.worthwhile
     only_moves = not nest.folds and not nest.sequential and {s.op for s in nest.stmts} == {"load"}
     if not only_moves or _shares_lines(nest):
-        return least
+        return sharing.worthwhile_awake if awake and not in_loop else least
     return least // (sharing.moving_awake if awake else sharing.moving)
 
 
