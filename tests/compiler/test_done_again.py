@@ -17,20 +17,35 @@ PENALTIES = {
     "chosen by a row": lambda jnp, x: jnp.sum(jnp.where(jnp.arange(x.shape[1]) % 3 < 1, x, x[::-1]) ** 2),
 }
 
+LONGER = {  # what is done again where the array is large
+    "Huber's": lambda jnp, x: huber(jnp, x[1:] - x[:-1]),
+    "Huber's in rows": lambda jnp, x: huber(jnp, x[:, 1:] - x[:, :-1]),
+    "convex curvature": lambda jnp, x: jnp.sum(
+        jnp.where(x[2:] + x[:-2] > 2 * x[1:-1], x[2:] - x[1:-1], 0.1 * x[:-2]) ** 2
+    ),
+}
 
-@pytest.mark.parametrize("shape", [(300, 200), (41, 7), (3, 900)])
-@pytest.mark.parametrize("name", PENALTIES)
+
+def huber(jnp, d):
+    return jnp.sum(jnp.where(jnp.abs(d) <= 0.3, d * d / 2, 0.3 * (jnp.abs(d) - 0.15)))
+
+
+SHAPES = [(name, shape) for name in PENALTIES for shape in [(300, 200), (41, 7), (3, 900)]]
+SHAPES += [(name, (41, 7)) for name in LONGER]
+
+
+@pytest.mark.parametrize("name, shape", SHAPES)
 def test_gradients_of_penalties_are_differences(name, shape):
     with jax.enable_x64(True):
-        x, step = rng.standard_normal(shape), 1e-6
-        found = jax.jit(jax.grad(lambda x: PENALTIES[name](jnp, x)))(x)
+        x, step, penalty = rng.standard_normal(shape), 1e-6, (PENALTIES | LONGER)[name]
+        found = jax.jit(jax.grad(lambda x: penalty(jnp, x)))(x)
         for i, j in [(0, 0), (shape[0] - 1, shape[1] - 1), (1, 5), (shape[0] // 2, shape[1] // 2)]:
             up, down = x.copy(), x.copy()
             up[i, j] += step
             down[i, j] -= step
-            slope = (PENALTIES[name](np, up) - PENALTIES[name](np, down)) / (2 * step)
+            slope = (penalty(np, up) - penalty(np, down)) / (2 * step)
             np.testing.assert_allclose(found[i, j], slope, rtol=1e-4, atol=1e-4)
-        apart = jax.grad(lambda x: PENALTIES[name](jnp, x))(jnp.asarray(x))
+        apart = jax.grad(lambda x: penalty(jnp, x))(jnp.asarray(x))
         np.testing.assert_allclose(found, apart, rtol=1e-12, atol=1e-12)
 
 
@@ -38,6 +53,13 @@ def test_gradients_of_penalties_are_differences(name, shape):
 def test_what_neighbours_make_is_not_written(name):
     made = jax.make_jaxpr(jax.grad(lambda x: PENALTIES[name](jnp, x)))(jnp.ones((500, 300)))
     assert program_of(made).arena_bytes < 10_000
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_more_is_done_again_where_it_would_go_to_memory(name):
+    made = lambda rows: program_of(jax.make_jaxpr(jax.grad(lambda x: LONGER[name](jnp, x)))(jnp.ones((rows, 300))))  # noqa: E731
+    assert made(1000).arena_bytes < 10_000
+    assert made(100).arena_bytes > 10_000
 
 
 def test_much_work_is_done_once():

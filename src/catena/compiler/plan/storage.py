@@ -16,11 +16,13 @@ from catena.compiler.graph.products import is_inner
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.plan import cuts
 from catena.compiler.plan.kernel_length import MAX_KERNEL, has_own_loop, is_gather, most_ops, reads
+from catena.core.dtypes import KIND
 
 MAX_DEPTH, MAX_OPS = 48, 100
 CHEAP = 2
 FEW_AGAIN, LARGE = 4, 1 << 17  # operations that are done again for each reader, and bytes of what is not written for it
 MOST_MOVED = 12  # the same for all readers of what is made of neighbours
+FAR, FAR_AGAIN, MOST_FAR = 1 << 20, 24, 36  # bytes that no near cache holds, and the same two numbers for such
 CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: see `_is_beside`
 RESULT = "it is a result"
 WIDE = 8  # elements in a row
@@ -217,11 +219,13 @@ class Storage:
 
 def _is_of_one_array(v: Value, readers: int, stored: Collection[int], roots: dict[int, int]) -> bool:
     """Whether a few cheap operations make a value of one array in memory, beside numbers: reading that again costs no
-    more than reading this one, which would be written first. So it is with neighbours in it, and then beside rows that
-    are spread, where all readers together do not do much again.
+    more than reading this one, which would be written first, or it is a choice. So it is with neighbours in it, and
+    then beside rows that are spread, where all readers together do not do much again; and with more operations where
+    what is written goes to memory and comes back.
     """
-    ops, ask, seen, arrays, rows, moved = 0, [v], {v.number}, set(), False, False
-    while ask and ops <= FEW_AGAIN:
+    far = v.nbytes >= FAR
+    most, ops, ask, seen, arrays, rows, moved = FAR_AGAIN if far else FEW_AGAIN, 0, [v], {v.number}, set(), False, False
+    while ask and ops <= most:
         x = ask.pop()
         if x.size == 1 or x.form == "broadcast" and x.args[0].size == 1:
             continue
@@ -231,7 +235,7 @@ def _is_of_one_array(v: Value, readers: int, stored: Collection[int], roots: dic
             a, size = (x, x.size) if x.number in stored else (x.args[0], v.size)
             moved = moved or a is not x
             arrays.add(roots.get(a.number, a.number))
-            if size * x.dtype.itemsize > v.size * v.dtype.itemsize:
+            if size * x.dtype.itemsize > v.nbytes and KIND[v.dtype] != "b":
                 return False
         elif x.form != "map":
             return False
@@ -239,8 +243,8 @@ def _is_of_one_array(v: Value, readers: int, stored: Collection[int], roots: dic
             ops += 1
             ask.extend(a for a in x.args if a.number not in seen)
             seen.update(a.number for a in x.args)
-    again = readers * ops <= MOST_MOVED if moved else not rows
-    return ops <= FEW_AGAIN and len(arrays) == 1 and again
+    few = readers * ops <= MOST_MOVED if moved else not rows and ops <= FEW_AGAIN
+    return ops <= most and len(arrays) == 1 and (few or far and (readers - 1) * ops <= MOST_FAR)
 
 
 def _moves(x: Value) -> bool:
