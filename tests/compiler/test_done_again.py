@@ -82,3 +82,17 @@ def test_what_is_rolled_and_padded_is_one_kernel():
     np.testing.assert_array_equal(jax.jit(rolled)(x), np.pad(np.roll(x, 7, 0), ((2, 3), (1, 0))))
     apart = lambda x: jax.lax.pad(jnp.roll(x, 7, 0), np.float32(0), ((0, 0, 1), (0, 0, 0)))
     np.testing.assert_array_equal(jax.jit(apart)(x)[::2], np.roll(x, 7, 0))
+
+
+SYMMETRIC = {
+    "cube of the sum": (lambda x: ((x + x.T) ** 3).sum(), lambda x: 6 * (x + x.T) ** 2),
+    "cube of the product": (lambda x: ((x * x.T) ** 3).sum(), lambda x: 6 * (x * x.T) ** 2 * x.T),
+}
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_what_is_made_across_and_read_across(name):
+    f, slope = SYMMETRIC[name]
+    assert program_of(jax.make_jaxpr(jax.grad(f))(jnp.ones((300, 300)))).arena_bytes < 10_000
+    x = rng.standard_normal((300, 300)).astype("f")
+    np.testing.assert_allclose(jax.jit(jax.grad(f))(x), slope(x.astype("d")), rtol=1e-5, atol=1e-5)

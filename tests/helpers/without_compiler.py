@@ -97,6 +97,7 @@ ROWS = [
      "test_a_triangle_is_cut_where_it_begins", "test_a_fold_of_what_is_joined_is_one_kernel"),
     (TEXTS, "compiler/test_done_again.py", "test_what_neighbours_make_is_not_written",
      "test_more_is_done_again_where_it_would_go_to_memory", "test_much_work_is_done_once",
+     "test_what_is_made_across_and_read_across",
      "test_what_is_rolled_and_padded_is_one_kernel"),
     (TEXTS, "compiler/test_stacked.py", "test_no_stack_is_stored"),
     (BITS, "compiler/test_stacked.py", "test_the_bits_are_those_of_the_stack"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from catena.compiler.graph.forms import COSTLY, FORMS, PARTS
+from catena.compiler.graph.forms import COSTLY, FORMS, PARTS, Map
 from catena.compiler.graph.products import is_inner
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.plan import cuts
@@ -134,7 +134,7 @@ class Storage:
 
     def _measure(self, v: Value) -> None:
         op = v.params.op if v.form == "map" else None
-        depth, weight, costly = 0, 0.0 if op in (None, "checked") else 1.0, op in COSTLY
+        depth, weight, costly = 0, 0.0 if op in (None, "checked") else 1.0, _is_costly(v)
         for a in {a.number: a for a in (v.args[:1] if op == "checked" else v.args)}.values():
             if a.number not in self.stored:
                 deep, heavy = self.effort.get(a.number, (0, 0.0))
@@ -171,10 +171,15 @@ class Storage:
                 return f"{u.form} v{u.number} would compute each element several times"
         if len(users) > 1 and (costly or weight > 1):
             large = not costly and v.size * v.dtype.itemsize >= LARGE
-            if large and _is_of_one_array(v, len(users), self.stored, self.roots):
+            if large and _is_of_one_array(v, len(users), self._reads_turned(users), self.stored, self.roots):
                 return None
             return f"{len(users)} readers would compute it again"
         return None
+
+    def _reads_turned(self, users: list[Value]) -> bool:
+        """Whether some reader is transposed, or what it makes."""
+        read = [*users, *(t for u in users if u.form == "map" for t in self.users[u.number])]
+        return any(u.form == "transpose" for u in read)
 
     def _is_long(self, v: Value, axes: tuple) -> bool:
         """Whether too much is done for lanes to hold many short rows that are folded."""
@@ -217,11 +222,16 @@ class Storage:
         return found, ops
 
 
-def _is_of_one_array(v: Value, readers: int, stored: Collection[int], roots: dict[int, int]) -> bool:
+def _is_costly(v: Value) -> bool:
+    """Whether an operation is never done again; a square or cube is a product or two."""
+    return v.form == "map" and v.params.op in COSTLY and v.params not in (Map("integer_pow", 2), Map("integer_pow", 3))
+
+
+def _is_of_one_array(v: Value, readers: int, turned: bool, stored: Collection[int], roots: dict[int, int]) -> bool:
     """Whether a few cheap operations make a value of one array in memory, beside numbers: reading that again costs no
     more than reading this one, which would be written first, or it is a choice. So it is with neighbours in it, and
     then beside rows that are spread, where all readers together do not do much again; and with more operations where
-    what is written goes to memory and comes back.
+    what is written goes to memory and comes back. Where it is read `turned`, too, what is transposed is a neighbour.
     """
     far = v.nbytes >= FAR
     most, ops, ask, seen, arrays, rows, moved = FAR_AGAIN if far else FEW_AGAIN, 0, [v], {v.number}, set(), False, False
@@ -231,7 +241,7 @@ def _is_of_one_array(v: Value, readers: int, stored: Collection[int], roots: dic
             continue
         if x.form == "broadcast" and x.args[0].size * LONG_ROW <= v.size and x.args[0].number in stored:
             rows = True
-        elif x.number in stored or _moves(x) and x.args[0].number in stored:
+        elif x.number in stored or _moves(x, turned) and x.args[0].number in stored:
             a, size = (x, x.size) if x.number in stored else (x.args[0], v.size)
             moved = moved or a is not x
             arrays.add(roots.get(a.number, a.number))
@@ -247,9 +257,15 @@ def _is_of_one_array(v: Value, readers: int, stored: Collection[int], roots: dic
     return ops <= most and len(arrays) == 1 and (few or far and (readers - 1) * ops <= MOST_FAR)
 
 
-def _moves(x: Value) -> bool:
-    """Whether it reads neighbours as its reader would: a slice without gaps, or from behind."""
-    return x.form == "reverse" or x.form == "slice" and all(n == 1 for n in x.params.strides)
+def _moves(x: Value, turned: bool) -> bool:
+    """Whether it reads neighbours as its reader would: a slice without gaps, or from behind; or what is turned."""
+    return (
+        x.form == "transpose"
+        and turned
+        or x.form == "reverse"
+        or x.form == "slice"
+        and all(n == 1 for n in x.params.strides)
+    )
 
 
 def _reads_less(user: Value, v: Value) -> bool:
