@@ -15,6 +15,7 @@ from catena.compiler.kernels.loops import Nest, Store
 from catena.compiler.machine import X86_64_V3
 from catena.compiler.native.compile import nests, program_of, text_of
 from catena.core.context import context
+from shares import alternate, crossed
 
 SIZES = [1, 2, 7, 8, 9, 15, 16, 17, 31, 40, 64, 100, 129]
 
@@ -113,12 +114,13 @@ OF_ANY_LENGTH = {  # functions of an array of one dimension or more, and NumPy's
 
 
 @pytest.mark.parametrize("name", OF_ANY_LENGTH)
-@pytest.mark.parametrize("rest", [(), (3,), (20,), (2, 33)])
-def test_one_function_for_all_lengths(name, rest):
+@pytest.mark.parametrize("k, rest", [*enumerate([(), (3,), (20,), (2, 33)])])
+def test_one_function_for_all_lengths(name, k, rest):
     """A kernel that lengths share is cut at places that hang on none of them; some lie beyond what is there."""
     f = OF_ANY_LENGTH[name]
     compiled = jax.jit(lambda x: f(jnp, x))
-    for n in [*LENGTHS, *LENGTHS[::-4]]:
+    some = alternate(2, LENGTHS, k + [*OF_ANY_LENGTH].index(name))
+    for n in [*some, *some[::-4]]:
         if n * np.prod(rest, dtype=int) > 3e5:
             continue
         x = (np.arange(n * np.prod(rest, dtype=int)) % 11 - 5).astype("f").reshape(n, *rest)
@@ -198,13 +200,13 @@ JOINED = [
 def test_a_fold_of_what_is_joined(fold):
     """Parts that are computed are folded where they lie: the bits are those of the whole array in memory."""
     rng = np.random.default_rng(3)
-    for first, second in JOINED:
+    some = alternate(2, crossed(1, JOINED, ("float32", "int8", "bfloat16")), [*FOLDS].index(fold))
+    for (first, second), dtype in some:
         axis = 0 if second[1:] == first[1:] else 1
-        for dtype in ("float32", "int8", "bfloat16"):
-            a, b = (jnp.asarray(rng.integers(-50, 50, s)).astype(dtype) for s in (first, second))
-            joined = jnp.concatenate([a + a, b], axis)
-            found = jax.jit(lambda a, b: FOLDS[fold](jnp, jnp.concatenate([a + a, b], axis)))(a, b)  # noqa: B023
-            np.testing.assert_array_equal(found, jax.jit(lambda x: FOLDS[fold](jnp, x))(joined))
+        a, b = (jnp.asarray(rng.integers(-50, 50, s)).astype(dtype) for s in (first, second))
+        joined = jnp.concatenate([a + a, b], axis)
+        found = jax.jit(lambda a, b: FOLDS[fold](jnp, jnp.concatenate([a + a, b], axis)))(a, b)  # noqa: B023
+        np.testing.assert_array_equal(found, jax.jit(lambda x: FOLDS[fold](jnp, x))(joined))
 
 
 @pytest.mark.parametrize("fold", FOLDS)
@@ -216,24 +218,26 @@ def test_a_fold_of_what_is_joined_is_one_kernel(fold):
     assert program_of(made).arena_bytes < 400 * 160
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32"])
+COUNTED = crossed(1, (1, 20, 129, 400), ((0, 7), (5, 7), (200, 100), (-3, 0), (0, 127), (1, 17)))
+
+
+@pytest.mark.parametrize("k, dtype", [*enumerate(["int8", "uint8", "int16", "int32", "uint32"])])
 @pytest.mark.parametrize("op", ["lt", "le", "gt", "ge", "eq", "ne"])
-def test_numbers_that_a_program_counts(op, dtype):
+def test_numbers_that_a_program_counts(op, k, dtype):
     """They are compared as they wrap around, or do not."""
     compare = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
                "ne": np.not_equal}[op]  # fmt: skip
-    for n in (1, 20, 129, 400):
+    for n, (moved, number) in alternate(5, COUNTED, k + len(op + dtype)):
         x = np.arange(n, dtype="f")
-        for moved, number in ((0, 7), (5, 7), (200, 100), (-3, 0), (0, 127), (1, 17)):
 
-            def chosen(jnp, x):
-                place = jnp.arange(n).astype(dtype) + jnp.asarray(moved).astype(dtype)  # noqa: B023
-                bound = jnp.asarray(number).astype(dtype)  # noqa: B023
-                ask = getattr(jnp, compare.__name__)
-                return jnp.where(ask(place, bound), x, -1), jnp.where(ask(bound, 2 * place), x, jnp.sum(x))
+        def chosen(jnp, x):
+            place = jnp.arange(n).astype(dtype) + jnp.asarray(moved).astype(dtype)  # noqa: B023
+            bound = jnp.asarray(number).astype(dtype)  # noqa: B023
+            ask = getattr(jnp, compare.__name__)
+            return jnp.where(ask(place, bound), x, -1), jnp.where(ask(bound, 2 * place), x, jnp.sum(x))
 
-            for found, expected in zip(jax.jit(lambda x: chosen(jnp, x))(x), chosen(np, x), strict=True):  # noqa: B023
-                np.testing.assert_allclose(found, expected, rtol=1e-6)
+        for found, expected in zip(jax.jit(lambda x: chosen(jnp, x))(x), chosen(np, x), strict=True):  # noqa: B023
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_a_triangle_is_cut_where_it_begins():

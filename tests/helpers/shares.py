@@ -16,6 +16,11 @@ def crossed(of: int, *columns) -> list[tuple]:
     return [tuple(value for _, value in row) for row in numbered if EVERY or sum(number for number, _ in row) % of == 0]
 
 
+def alternate(of: int, values, k: int) -> list:
+    """One in so many values, those for each `k` between those for the one before."""
+    return [*values][0 if EVERY else k % of :: 1 if EVERY else of]
+
+
 def in_share(of: int, name: str) -> bool:
     """Whether a case of this name belongs to the share of one in so many."""
     return EVERY or zlib.crc32(name.encode()) % of == 0

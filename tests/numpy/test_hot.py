@@ -312,9 +312,14 @@ def halves(dtype, count: int):
 
 def assert_as_compiled(f, *xs):
     """The result of a function and that of its program: dtypes, weakness, and bits but those of NaN."""
-    got, want = f(*xs), jax.jit(f)(*xs)
-    assert (got.dtype, got.weak_type, got.shape) == (want.dtype, want.weak_type, want.shape)
-    assert_bits(np.asarray(got), np.asarray(want))
+    assert_all_as_compiled(lambda *xs: [f(*xs)], *xs)
+
+
+def assert_all_as_compiled(f, *xs):
+    """The same of several results."""
+    for got, want in zip(f(*xs), jax.jit(f)(*xs), strict=True):
+        assert (got.dtype, got.weak_type, got.shape) == (want.dtype, want.weak_type, want.shape)
+        assert_bits(np.asarray(got), np.asarray(want))
 
 
 def assert_bits(a, b):
@@ -329,11 +334,12 @@ def assert_bits(a, b):
 def test_halves_and_numbers(name, dtype):
     """A number becomes one of the array's dtype first, as in the program, whatever the array's length."""
     op = INFIX[name]
+
+    def of_all(x):
+        return [made for n in (2, -3, 0.1, 1e-7, -0.0, NAN, 1e6, 70000) for made in (op(x, n), op(n, x))]
+
     for count in (1, 31, 32, 33, 100):
-        x = halves(dtype, count)
-        for number in (2, -3, 0.1, 1e-7, -0.0, NAN, 1e6, 70000):
-            assert_as_compiled(lambda x, number=number: op(x, number), x)
-            assert_as_compiled(lambda x, number=number: op(number, x), x)
+        assert_all_as_compiled(of_all, halves(dtype, count))
     with jax.enable_x64(True):
         x = halves(dtype, 40)
         assert_as_compiled(lambda x: op(x, 0.1), x)

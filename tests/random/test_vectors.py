@@ -217,10 +217,11 @@ def verdict(record: dict) -> str:
 
 NAMES = sorted({r["name"] for r in RECORDS})
 
-# The samplers whose kernels take longest to compile for each new shape, dtype and generator: of these a sixth of the
+# The samplers whose kernels take longest to compile for each new shape, dtype and generator: of these an eighth of the
 # records, which begins at another place for each, is drawn in every run; `make random-vectors` draws all.
 COSTLY = {
-    "ball", "beta", "binomial", "categorical", "chisquare", "choice", "dirichlet", "f", "gamma", "normal", "t",
+    "ball", "bernoulli", "beta", "binomial", "categorical", "chisquare", "choice", "dirichlet", "double_sided_maxwell",
+    "exponential", "f", "gamma", "generalized_normal", "loggamma", "multinomial", "normal", "poisson", "t",
     "truncated_normal", "uniform",
 }  # fmt: skip
 
@@ -228,7 +229,7 @@ COSTLY = {
 def records_of(name: str) -> list[dict]:
     """The records of a name that this run draws."""
     records = [r for r in RECORDS if r["name"] == name]
-    return records if EVERY or name not in COSTLY else records[len(name) % 6 :: 6]
+    return records if EVERY or name not in COSTLY else records[len(name) % 8 :: 8]
 
 
 def label(record: dict) -> str:
