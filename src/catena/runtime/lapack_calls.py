@@ -118,8 +118,8 @@ def real_dtype(dtype) -> np.dtype:
 
 @lru_cache(maxsize=256)
 def potrf(dtype, n: int) -> Call:
-    """The upper triangle becomes the Cholesky factor: in row-major memory that is the lower one."""
-    arguments = ["U", n, ("out", 0), max(n, 1), ("out", 1)]
+    """The lower triangle becomes the Cholesky factor: the upper one takes OpenBLAS up to half as long again."""
+    arguments = ["L", n, ("out", 0), max(n, 1), ("out", 1)]
     return _call(dtype, "potrf", arguments, [((n, n), dtype), ((), _integer())])
 
 

@@ -125,9 +125,9 @@ def _is_complex(x) -> bool:
 def _cholesky(b, a, *, outs, **_):
     if _is_small(a):
         return small(b, "cholesky", [a], [(a.shape, a.dtype)])
-    factor, info = call(b, lapack_calls.potrf(_dtype(a), a.shape[-1]), [a], a.shape[:-2])
+    factor, info = call(b, lapack_calls.potrf(_dtype(a), a.shape[-1]), [_flip(b, a)], a.shape[:-2])
     rows, columns = (b.iota(np.int32, a.shape, a.ndim - d) for d in (2, 1))
-    lower = b.map("select", b.map("ge", rows, columns), factor, b.full(a.shape, np.zeros((), a.dtype)))
+    lower = b.map("select", b.map("ge", rows, columns), _flip(b, factor), b.full(a.shape, np.zeros((), a.dtype)))
     return [_or_nan(b, lower, info, 2)]
 
 
