@@ -164,6 +164,7 @@ ROWS = [
      "test_remainders_of_numbers_without_a_sign_are_not_corrected",
      "test_what_is_divided_by_a_power_of_two_is_cheap", "test_a_choice_of_two_numbers_costs_two_functions",
      "test_rows_that_are_spread_are_computed_once", "test_scalars_do_not_stand_between_loops"),
+    (TEXTS, "compiler/test_carried.py", "test_an_iteration_goes_over_its_part_alone"),
     (TEXTS, "compiler/test_kinds.py", "test_products_of_one_term_each_are_elementwise"),
     (TEXTS, "compiler/test_few_columns.py", "test_all_columns_are_added_up_in_one_loop",
      "test_half_a_vector_of_columns_is_added_up_in_one_loop",

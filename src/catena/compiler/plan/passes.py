@@ -20,7 +20,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from catena.compiler.graph import insets, intervals, narrowing, replacement, rotation, small, stacked, trimming, updates
+from catena.compiler.graph import (
+    carried,
+    insets,
+    intervals,
+    narrowing,
+    replacement,
+    rotation,
+    small,
+    stacked,
+    trimming,
+    updates,
+)
 from catena.compiler.graph.region import Region
 from catena.compiler.machine import Machine
 from catena.compiler.plan import (
@@ -90,7 +101,7 @@ def _rotate(region: Region, machine: Machine) -> Region:
 
 
 def _inset(region: Region, machine: Machine) -> Region:
-    return insets.inset(region)
+    return insets.inset(carried.add_in_place(region))
 
 
 def _trim(region: Region, machine: Machine) -> Region:
