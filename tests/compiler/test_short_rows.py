@@ -195,3 +195,32 @@ def test_folds_over_one_row_are_no_sums_of_short_rows(rows):
     total, moved = jax.jit(lambda x, y: (jnp.sum(jnp.square(x * 2 - 1), 0), x - y))(x, y)
     np.testing.assert_allclose(total, np.square(x.astype(np.float64) * 2 - 1).sum(0), rtol=1e-5)
     np.testing.assert_array_equal(moved, x - y)
+
+
+EXTREME = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 3e38, 1e-30, 7, 255], np.float32)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("n", [2, 3, 7, 11])
+def test_quotients_by_columns(n, dtype):
+    """Columns are inverted once, whatever they are; the bits are those of one division after the other."""
+    rng = np.random.default_rng(n)
+    x = (rng.standard_normal((300, n)) * 10.0 ** rng.integers(-45, 38, (300, n))).astype(np.float32)
+    x[:11] = EXTREME[:, None]
+    for y in (rng.standard_normal(n).astype(np.float32), EXTREME[:n], EXTREME[::-1][:n]):
+        x_, y_ = (jnp.asarray(v).astype(dtype) for v in (x, y))
+        got, one = (np.asarray(v).astype(np.float32) for v in (jax.jit(jnp.divide)(x_, y_), x_ / y_))
+        np.testing.assert_array_equal(got, one)
+        np.testing.assert_array_equal(np.signbit(got)[~np.isnan(got)], np.signbit(one)[~np.isnan(one)])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32"])
+def test_pictures_are_normalised_without_a_divider(dtype):
+    info = np.iinfo(dtype)
+    x = np.random.default_rng(3).integers(info.min, info.max, (3000, 3), dtype, endpoint=True)
+    mean, scale = np.float32([0.1, -2, 30]), np.float32([0.2, 3, 0.7])
+    normalise = lambda x: (x.astype(np.float32) / np.float32(255) - mean) / scale
+    np.testing.assert_array_equal(jax.jit(normalise)(x), normalise(x))
+    text = text_of(jax.make_jaxpr(normalise)(x), machine=X86_64_V4)
+    assert "@catena.quotient_of_integers.second.y.f32x16" in text
+    assert "@catena.quotient.lanes.y.f32x16" in text

@@ -15,6 +15,7 @@ from catena.compiler.graph.symbols import is_power_of_two
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import conditions
 from catena.compiler.kernels.loops import LOADS, Nest
+from catena.compiler.vector_math.inverses import MODERATE
 
 # How many lanes there are at least, and operations at most, where a divider takes longest of all: 10 cycles a vector of
 # 16 floats, 16 of doubles.
@@ -86,7 +87,17 @@ class Layout:
         by = self.nest.stmts[s.args[1]]
         if self.nest.width < lanes or self._work > most or by.op == "const" and is_power_of_two(by.attr):
             return s.op
-        return QUOTIENTS.get(s.type, "quotient") if self.nest.extents[v] >= 2 * self.nest.width else s.op
+        if self.nest.extents[v] < 2 * self.nest.width:
+            return s.op
+        return QUOTIENTS.get(s.type) or ("quotient_of_integers" if self._is_of_integers(s, by) else "quotient")
+
+    def _is_of_integers(self, s, by) -> bool:
+        """Whether an integer that was converted is divided by a constant, as colours are by 255."""
+        x = self.nest.stmts[s.args[0]]
+        source = TYPES[self.nest.stmts[x.args[0]].type] if x.op == "convert" else None
+        least, most, _ = MODERATE[TYPES[s.type].register]
+        is_short = source is not None and source.kind in "iu" and source.bytes <= 4
+        return is_short and by.op == "const" and bool(least <= by.attr <= most)
 
     @cached_property
     def _work(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import ops
+from catena.compiler.emit import ops, stages
 from catena.compiler.emit.emitter import constant_of
 from catena.compiler.emit.places import choose
 from catena.compiler.graph.types import TYPES, Type, vector
@@ -10,13 +10,46 @@ from catena.compiler.kernels import short_rows
 
 
 class ShortRows:
-    """The parts of `width` rows, each with a copy of the body; afterwards the columns that are folded."""
+    """The parts of `width` rows, each with a copy of the body; afterwards the columns that are folded. What hangs on
+    the columns alone, such as weights, is written before the loop over the rows (`before`), where there is one.
+    """
 
-    def __init__(self, body, d: int, copy):
+    def __init__(self, body, d: int, copy, before: ShortRows | None = None):
         self.body, self.e, self.nest, self.d = body, body.e, body.nest, d
         self.n, self.width = body.nest.extents[d], body.width
         self.copies = [copy.child() for _ in range(self.n)]
         self.part: int | None = None  # that is written; None for columns
+        self.columns: set[object] = set() if before is None else before.columns  # what is written before
+        for c, same in zip(self.copies, before.copies if before is not None else ()):
+            c.env.update((i, same.env[i]) for i in self.columns if i in same.env)
+
+    def write_columns(self) -> None:
+        """Writes the statements that are the same in all rows, and inverts what these are divided by."""
+        for i, s in enumerate(self.nest.stmts):
+            if self.is_in_parts(i) and not self.body.is_along_lanes(i) and s.op != "accumulator":
+                self.body.statement(i, self.copies)
+                self.columns.add(i)
+            elif s.op == "div" and s.args[1] in self.columns and self.body.layout.known(i):
+                self._invert(i, s)
+                self.columns.add((stages.FIRST, i))
+
+    def _invert(self, i: int, s) -> None:
+        """The first stage of a division by columns, for the lanes of each part."""
+        e, t, w = self.e, TYPES[s.type], self.width
+        columns = self.copies[0].env[s.args[1]]
+        numbers = [e.op(f"extractelement {vector(t.register, w)} {columns}, i64 {k}") for k in range(self.n)]
+        for given in zip(*(stages.first_of(self.body, i, [x]) for x in numbers)):
+            type_, joined = given[0][0], "poison"
+            for k, (_, x) in enumerate(given):
+                joined = e.op(f"insertelement {vector(type_, w)} {joined}, {type_} {x}, i64 {k}")
+            for part, c in enumerate(self.copies):
+                order = [(part * w + k) % self.n for k in range(w)]
+                lanes = vector(type_, w), self._shuffled([joined], order, type_)
+                c.env[stages.FIRST, i] = [*c.env.get((stages.FIRST, i), ()), lanes]
+
+    def is_in_parts(self, i: int) -> bool:
+        """Whether a statement differs along the rows."""
+        return bool(self.nest.depends[i] >> self.d & 1)
 
     # ---- statements ----------------------------------------------------------------------------------------
 
@@ -28,17 +61,19 @@ class ShortRows:
         elif short_rows.is_looped(s.op):
             found = self._looped(s)
         else:
-            found = [self._one(s, part) for part in range(self.n)]
+            found = [self._one(i, s, part) for part in range(self.n)]
         for c, x in zip(self.copies, found, strict=True):
             c.env[i] = x
 
-    def _one(self, s, part: int) -> str:
+    def _one(self, i: int, s, part: int) -> str:
         if s.op == "affine":
             return self._affine(s.attr, part)
         self.part = part
-        types = [TYPES[self.nest.stmts[a].type] for a in s.args]
+        if s.op == "div" and (out := stages.quotient(self.body, i, self.copies[part])) is not None:
+            return out
+        types, t = [TYPES[self.nest.stmts[a].type] for a in s.args], TYPES[s.type]
         xs = [self.use(a, self.copies[part]) for a in s.args]
-        return ops.emit(self.e, s.op, TYPES[s.type], xs, types, s.attr, self.width)
+        return ops.emit(self.e, s.op, t, xs, types, s.attr, self.width)
 
     def _looped(self, s) -> list[str]:
         """A function of all parts, which pass through memory, so that its text stands there once."""

@@ -22,21 +22,25 @@ FIRST = "first stage"
 
 def first(body: BodyWriter, i: int, copies: list[Copy]) -> None:
     """What the function of statement `i` computes of operands that are the same in all lanes: types and values."""
-    e, s, known = body.e, body.nest.stmts[i], body.layout.known(i)
-    register, name = TYPES[s.type].register, body.layout.function(i)
-    types, stage = vector_math.in_stages(name, known, register) or (), stages.names(name, known)[0]
-    record = stages.record(types)
-    symbol = vector_math.symbol(stage, register, 1)
-    e.needs.setdefault(symbol, ("vector_math", stage, register, 1))
+    s, known, name = body.nest.stmts[i], body.layout.known(i), body.layout.function(i)
     operands = [a for p, a in zip(vector_math.PARAMETERS, s.args) if p in known]
     apart = body.together is not None and any(map(body.differs, operands))
     for group in [[c] for c in copies] if apart else [copies]:
         numbers = [name != s.op and divisor(body, a, 1) or body.use(a, group[0], 1) for a in operands]
-        given = ", ".join(f"{register} {x}" for x in numbers)
-        out = e.op(f"call {record} {symbol}({given})")
-        results = [(t, e.op(f"extractvalue {record} {out}, {k}")) for k, t in enumerate(types)]
+        results = first_of(body, i, numbers)
         for c in group:
             c.env[FIRST, i] = results
+
+
+def first_of(body: BodyWriter, i: int, numbers: list[str]) -> list[tuple[str, str]]:
+    """The same of such numbers."""
+    e, name, known = body.e, body.layout.function(i), body.layout.known(i)
+    register, stage = TYPES[body.nest.stmts[i].type].register, stages.names(name, known)[0]
+    types = vector_math.in_stages(name, known, register) or ()
+    record, symbol = stages.record(types), vector_math.symbol(stage, register, 1)
+    e.needs.setdefault(symbol, ("vector_math", stage, register, 1))
+    out = e.op(f"call {record} {symbol}({', '.join(f'{register} {x}' for x in numbers)})")
+    return [(t, e.op(f"extractvalue {record} {out}, {k}")) for k, t in enumerate(types)]
 
 
 def second(body: BodyWriter, i: int, c: Copy) -> str:
@@ -46,6 +50,17 @@ def second(body: BodyWriter, i: int, c: Copy) -> str:
     others = [body.use(a, c, body.width) for p, a in zip(vector_math.PARAMETERS, s.args) if p not in known]
     out = ops.vector_call(body.e, name, t.register, others, body.width, c.env[FIRST, i])
     return ops.round_to(body.e, out, t, body.width, s.op in ops.ARITHMETIC) if t.narrow else out
+
+
+def quotient(body: BodyWriter, i: int, c: Copy) -> str | None:
+    """Division `i` in a part of short rows, by what is inverted before their loop; None where the divider does it."""
+    s, name, e = body.nest.stmts[i], body.layout.function(i), body.e
+    if name == s.op or (FIRST, i) not in c.env:
+        return None
+    t, dividend, known = TYPES[s.type], body.use(s.args[0], c, body.width), body.layout.known(i)
+    stage = stages.LANES if body.short.is_in_parts(s.args[1]) else stages.SECOND
+    out = ops.vector_call(e, f"{name}.{stage}.{known}", t.register, [dividend], body.width, c.env[FIRST, i])
+    return ops.round_to(e, out, t, body.width, s.op in ops.ARITHMETIC) if t.narrow else out
 
 
 def divisor(body: BodyWriter, i: int, width: int) -> str | None:

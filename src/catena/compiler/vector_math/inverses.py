@@ -71,6 +71,11 @@ def quotient(x: Value, y: Value) -> Value:
     return either(apart, lambda: _immoderate(x, y, inverse, size < low, apart), lambda: _corrected(x, y, inverse))
 
 
+def quotient_of_integers(x: Value, y: Value) -> Value:
+    """The same of integers of 32 bits and fewer, by what is moderate: so are all quotients, but zeros."""
+    return _corrected(x, y, 1.0 / y)
+
+
 def _corrected(x: Value, y: Value, inverse: Value) -> Value:
     near = x * inverse
     return fma(-fma(near, y, -x), inverse, near)

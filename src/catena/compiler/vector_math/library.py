@@ -72,6 +72,7 @@ BESSEL = {fun.__name__: written(fun) for fun in (bessel.bessel_i0e, bessel.besse
 EXACT = {"rem": remainder.rem}
 DIVIDED = {  # what processors have an instruction for, where the divisor is known; of what is rounded to fewer bits
     "quotient": inverses.quotient,
+    "quotient_of_integers": inverses.quotient_of_integers,
     "quotient_of_halves": inverses.quotient_of_halves,
     "quotient_of_bfloat16": inverses.quotient_of_bfloat16,
 }

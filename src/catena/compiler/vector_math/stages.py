@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from .text import Type, Value, Writer, define, symbol
 
-FIRST, SECOND = "first", "second"
+FIRST, SECOND, LANES = "first", "second", "lanes"  # the third is the second where lanes differ in what they are given
 
 
 def names(name: str, known: str) -> tuple[str, str]:
@@ -57,7 +57,7 @@ class Stages:
         return list(self.second.given.values())
 
     def define(self, stage: str, name: str) -> tuple:
-        return self._define_first(name) if stage == FIRST else self._define_second(name)
+        return self._define_first(name) if stage == FIRST else self._define_second(name, stage == LANES)
 
     def _define_first(self, name: str) -> tuple:
         type_, result = record([x.type for x in self.given]), "poison"
@@ -67,13 +67,14 @@ class Stages:
         parameters = [f"{Type(self.elem, 1)} %{p}" for p in self.known]
         return define(symbol(name, self.elem, 1), self.first, parameters, type_, result, often=False)
 
-    def _define_second(self, name: str) -> tuple:
-        vector = Type(self.elem, self.width)
-        spread = [line for k, x in enumerate(self.given) for line in _spread(f"%given.{k}", x.type, self.width)]
-        self.second.lines[1:1] = spread
-        parameters = [f"{vector} %{p}" for p in self.others] + [
-            f"{x.type} %given.{k}" for k, x in enumerate(self.given)
-        ]
+    def _define_second(self, name: str, in_lanes: bool) -> tuple:
+        vector, own = Type(self.elem, self.width), [f"%given.{k}" for k in range(len(self.given))]
+        parameters = [f"{vector} %{p}" for p in self.others]
+        if in_lanes:
+            parameters += [f"{Type(x.type.elem, self.width)} {k}.all" for k, x in zip(own, self.given)]
+        else:
+            self.second.lines[1:1] = [line for k, x in zip(own, self.given) for line in _spread(k, x.type, self.width)]
+            parameters += [f"{x.type} {k}" for k, x in zip(own, self.given)]
         return define(symbol(name, self.elem, self.width), self.second, parameters, str(vector), self.result.name)
 
 
