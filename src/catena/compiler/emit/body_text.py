@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import checks, masks, ops, places, small, stages, streams
+from catena.compiler.emit import checks, columns, masks, ops, places, small, stages, streams
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter, constant_of
 from catena.compiler.emit.layout import Layout
@@ -122,8 +122,8 @@ class BodyWriter:
             _for_all(self, i, s, copies)
         elif self.width > 1 and i in self.layout.loads_together:
             for c in copies:
-                c.env[i], c.env[self.layout.loads_together[i]] = self._read_pair(i, s, c)
-        elif self.width == 1 or i not in self.layout.loads_together.values():
+                _read_columns(self, self.layout.loads_together[i], c)
+        elif self.width == 1 or i not in self.layout.done_with_others[0]:
             for c in copies:
                 c.env[i] = self._one(i, s, c)
 
@@ -220,25 +220,15 @@ class BodyWriter:
 
     def store_all(self, copies: list[Copy]) -> None:
         """The nest's stores."""
-        pairs = self.layout.stores_together if self.width > 1 else {}
+        groups = self.layout.stores_together if self.width > 1 else {}
         for i, s in enumerate(self.nest.stores):
-            if i in pairs.values():
+            if groups and i in self.layout.done_with_others[1]:
                 continue
             for c in copies:
-                if i in pairs:
-                    _write_pair(self, i, pairs[i], c)
+                if i in groups:
+                    _write_columns(self, groups[i], c)
                     continue
                 self.write_access(("store", i), s.dtype, s.offset, self.use(s.stmt, c), c, s.mask, s.past_caches)
-
-    # ---- several at once ----------------------------------------------------------------------------------
-
-    def _read_pair(self, i: int, s, c: Copy) -> list[str]:
-        """Two loads as one of whole vectors."""
-        buffer, dtype, offset = s.attr
-        t = TYPES[dtype]
-        pointer, _ = self.address(i, t.memory, offset, c, self.width)
-        self.check("load", buffer, pointer, t, 2 * self.width)
-        return [self.e.widen(raw, t, self.width) for raw in self.e.load_interleaved(t, pointer, self.width)]
 
     # ---- memory --------------------------------------------------------------------------------------------
 
@@ -478,11 +468,32 @@ def _transposed(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
         c.env[i] = body.e.widen(row, t, width)
 
 
-def _write_pair(body: BodyWriter, i: int, j: int, c: Copy) -> None:
-    """Two stores as one of whole vectors."""
-    s = body.nest.stores[i]
+def _read_columns(body: BodyWriter, group: list[int], c: Copy) -> None:
+    """Loads of columns as those of whole vectors."""
+    stmts = [body.nest.stmts[i] for i in group]
+    buffer, dtype, offset = stmts[0].attr
+    t, n = TYPES[dtype], body.layout.coefficient(group[0], body.nest.vector)
+    pointer, _ = body.address(group[0], t.memory, offset, c, body.width)
+    places = [s.attr[2][0] - offset[0] for s in stmts]
+    if n == 2:
+        body.check("load", buffer, pointer, t, 2 * body.width)
+        raw = body.e.load_interleaved(t, pointer, body.width)
+    else:
+        for at in places:
+            body.check("load", buffer, body.e.element(pointer, t.memory, at), t, body.width, n)
+        raw = columns.load(body.e, t, pointer, places, n, body.width)
+    for i, x in zip(group, raw, strict=True):
+        c.env[i] = body.e.widen(x, t, body.width)
+
+
+def _write_columns(body: BodyWriter, group: list[int], c: Copy) -> None:
+    """Stores of all columns as those of whole vectors."""
+    s, n = body.nest.stores[group[0]], len(group)
     t = TYPES[s.dtype]
-    pointer, _ = body.address(("store", i), t.memory, s.offset, c, body.width)
-    body.check("store", s.buffer, pointer, t, 2 * body.width)
-    parts = [body.e.narrow(body.use(body.nest.stores[k].stmt, c), t, body.width) for k in (i, j)]
-    body.e.store_interleaved(t, parts, pointer, body.width)
+    pointer, _ = body.address(("store", group[0]), t.memory, s.offset, c, body.width)
+    body.check("store", s.buffer, pointer, t, n * body.width)
+    raw = [body.e.narrow(body.use(body.nest.stores[k].stmt, c), t, body.width) for k in group]
+    if n == 2:
+        body.e.store_interleaved(t, raw, pointer, body.width)
+    else:
+        columns.store(body.e, t, raw, pointer, body.width)

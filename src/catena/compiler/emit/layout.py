@@ -13,7 +13,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.symbols import is_power_of_two
 from catena.compiler.graph.types import TYPES
-from catena.compiler.kernels import conditions
+from catena.compiler.kernels import columns, conditions
 from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.vector_math.inverses import MODERATE
 
@@ -40,8 +40,8 @@ class Layout:
         if found:
             self.settled = conditions.follow(self.nest, {**self.settled, **found})
             self.needed = conditions.needed(self.nest, self.settled)
-            for pair in self.loads_together.items():
-                self.needed.update(pair if self.needed.intersection(pair) else ())
+            for group in self.loads_together.values():
+                self.needed.update(group if self.needed.intersection(group) else ())
         yield
         self.settled, self.needed = before
 
@@ -149,30 +149,25 @@ class Layout:
         return affine.coefficient(self._offsets[key], d)
 
     @cached_property
-    def loads_together(self) -> dict:
-        """Pairs of loads that are done as one of whole vectors: first to second."""
-        return self._together((i, *s.attr) for i, s in enumerate(self.nest.stmts) if s.op == "load" and not s.args)
+    def loads_together(self) -> dict[int, list]:
+        """Loads of columns of the same rows, in their order, by the first statement of each group."""
+        return (
+            {} if self.nest.vector is None else {min(g): g for g in _keys(columns.loads(self.nest, self.nest.vector))}
+        )
 
     @cached_property
-    def stores_together(self) -> dict:
-        """Pairs of stores, likewise."""
-        return self._together((i, s.buffer, s.dtype, s.offset) for i, s in enumerate(self.nest.stores) if s.mask < 0)
+    def stores_together(self) -> dict[int, list]:
+        """Stores of all columns of rows, likewise."""
+        return (
+            {} if self.nest.vector is None else {min(g): g for g in _keys(columns.stores(self.nest, self.nest.vector))}
+        )
 
-    def _together(self, accesses) -> dict:
-        """The accesses to what others leave out, such as imaginary parts between real ones: first to second.
-
-        Each access is a key, the buffer, its type and the offset.
-        """
-        found, waiting = {}, {}
-        for key, buffer, dtype, (const, dims, data) in accesses:
-            if data or dict(dims).get(self.nest.vector) != 2:
-                continue
-            first = waiting.pop((buffer, dtype, const - 1, dims), None)
-            if first is None:
-                waiting[buffer, dtype, const, dims] = key
-            else:
-                found[first] = key
-        return found
+    @cached_property
+    def done_with_others(self) -> tuple[frozenset, frozenset]:
+        """Loads and stores that are done where the first of their group is."""
+        each = self.loads_together, self.stores_together
+        loads, stores = (frozenset(k for first, g in x.items() for k in g if k != first) for x in each)
+        return loads, stores
 
     @property
     def unrolled(self) -> int:
@@ -188,3 +183,7 @@ class Layout:
     def lanes_reduced(self) -> bool:
         """Whether the lanes are folded away."""
         return self.nest.vector is not None and self.nest.vector in self.nest.reduced
+
+
+def _keys(groups: list[list]) -> list[list]:
+    return [[access[0] for access in g] for g in groups]

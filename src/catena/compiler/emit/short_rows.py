@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import ops, stages
+from catena.compiler.emit import columns, ops, stages
 from catena.compiler.emit.emitter import constant_of
 from catena.compiler.emit.places import choose
 from catena.compiler.graph.types import TYPES, Type, vector
@@ -36,8 +36,8 @@ class ShortRows:
     def _invert(self, i: int, s) -> None:
         """The first stage of a division by columns, for the lanes of each part."""
         e, t, w = self.e, TYPES[s.type], self.width
-        columns = self.copies[0].env[s.args[1]]
-        numbers = [e.op(f"extractelement {vector(t.register, w)} {columns}, i64 {k}") for k in range(self.n)]
+        divisors = self.copies[0].env[s.args[1]]
+        numbers = [e.op(f"extractelement {vector(t.register, w)} {divisors}, i64 {k}") for k in range(self.n)]
         for given in zip(*(stages.first_of(self.body, i, [x]) for x in numbers)):
             type_, joined = given[0][0], "poison"
             for k, (_, x) in enumerate(given):
@@ -136,8 +136,8 @@ class ShortRows:
         along, inside = (self.body.layout.coefficient(i, d) for d in (self.nest.vector, self.d))
         pointer, _ = self.body.start_of(i, t.memory, s.attr[2], c, 1)
         if short_rows.way(s.attr[2], self.nest.vector, self.d, self.n, self.width) == "columns":
-            columns = [self._read(s, t, pointer, k * inside) for k in range(self.n)]
-            return [self.e.widen(x, t, self.width) for x in self._parts(columns, t.memory)]
+            found = [self._read(s, t, pointer, k * inside) for k in range(self.n)]
+            return [self.e.widen(x, t, self.width) for x in columns.to_parts(self.e, found, t.memory, self.width)]
         return [self._spread(s, t, pointer, along, inside, part) for part in range(self.n)]
 
     def _chosen(self, i: int, s, t: Type, part: int) -> str:
@@ -225,16 +225,16 @@ class ShortRows:
         if self.nest.vector in self.nest.reduced:
             self._fold_parts()
             return
-        columns = [self.copies[0].child() for _ in range(self.n)]
+        copies = [self.copies[0].child() for _ in range(self.n)]
         for i in {i for f in self.nest.folds for i in f.stmts}:
             s = self.nest.stmts[i]
             if s.op == "const" or not self.nest.depends[i] >> self.d & 1:
                 continue
             parts = [c.env[i] for c in self.copies]
-            for c, x in zip(columns, self._columns(parts, TYPES[s.type].register), strict=True):
+            for c, x in zip(copies, self._columns(parts, TYPES[s.type].register), strict=True):
                 c.env[i] = x
         self.part = None
-        for c in columns:
+        for c in copies:
             for accumulators in self.body.folds:
                 accumulators.step([c])
 
@@ -264,53 +264,12 @@ class ShortRows:
 
     def _shuffled(self, vectors: list[str], order: list[int], element: str) -> str:
         """The lanes of vectors in an order, in which all lanes are numbered from the first vector on."""
-        v, w = vector(element, self.width), self.width
         if element == "i1":
             return self._bits(self._shuffled([self._whole(x) for x in vectors], order, self._lane))
-        out = vectors[0]
-        if len(vectors) == 1 and order == list(range(w)):
-            return out
-        for k in range(1, max(len(vectors), 2)):
-            other = vectors[k] if len(vectors) > 1 else "poison"
-            lanes = []
-            for lane, x in enumerate(order):
-                if k == 1:
-                    lanes.append(str(x) if x < 2 * w else "poison")
-                else:
-                    lanes.append(str(w + x - k * w) if k * w <= x < (k + 1) * w else str(lane))
-            mask = ", ".join(f"i32 {x}" for x in lanes)
-            out = self.e.op(f"shufflevector {v} {out}, {v} {other}, <{w} x i32> <{mask}>")
-        return out
+        return columns.shuffled(self.e, vectors, order, element, self.width)
 
     def _columns(self, parts: list[str], element: str) -> list[str]:
-        """The parts as columns: by each prime factor of their number, what is as far apart is brought together."""
-        n = len(parts)
+        """The parts as columns."""
         if element == "i1":
             return [self._bits(x) for x in self._columns([self._whole(x) for x in parts], self._lane)]
-        if n == 1:
-            return parts
-        p = _factor(n)
-        streams = []
-        for q in range(p):
-            order = [q + p * k for k in range(self.width)]
-            groups = [parts[k : k + p] for k in range(0, n, p)]
-            streams.append(self._columns([self._shuffled(g, order, element) for g in groups], element))
-        return [streams[k % p][k // p] for k in range(n)]
-
-    def _parts(self, columns: list[str], element: str) -> list[str]:
-        """Columns as parts: the same steps back."""
-        n = len(columns)
-        if n == 1:
-            return columns
-        p, w, out = _factor(n), self.width, []
-        streams = [self._parts(columns[q::p], element) for q in range(p)]
-        for group in zip(*streams):
-            for t in range(p):
-                order = [k % p * w + k // p for k in range(t * w, (t + 1) * w)]
-                out.append(self._shuffled(list(group), order, element))
-        return out
-
-
-def _factor(n: int) -> int:
-    """The least prime factor."""
-    return next(p for p in range(2, n + 1) if n % p == 0)
+        return columns.from_parts(self.e, parts, element, self.width)

@@ -20,7 +20,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.types import DTYPES, TYPES, Type
-from catena.compiler.kernels import merging, short_rows, splitting, unused
+from catena.compiler.kernels import by_columns, columns, merging, moves, short_rows, splitting, unused
 from catena.compiler.kernels.body import Body, Stmt
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.kernels.places import shares_place
@@ -254,6 +254,8 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
     vector_bytes = machine.vector_bytes
     splitting.split(nest)
     merging.merge(nest)
+    if not in_place and moves.to_units(nest):
+        merging.merge(nest)
     live = [d for d, n in enumerate(nest.extents) if n != 1]
     kept = [d for d in live if d not in nest.reduced and d not in nest.rows]
     inner = [d for d in live if d in nest.reduced]
@@ -263,6 +265,8 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         nest.width, nest.together = width, Together(d, nest.extents[d], "short", machine.chooses)
         nest.order = [k for k in (*kept, *inner) if k not in short] + [*short]
         return nest
+    if not in_place and by_columns.unroll(nest, width):
+        kept = [d for d in kept if nest.extents[d] != 1]
     vector = _pick(nest, kept, inner, width) if nest.trips > _few(nest, vector_bytes, few) else None
     for group in (kept, inner):
         if vector in group:
@@ -520,9 +524,9 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
     for d in candidates:
         if d in nest.rows:
             continue
-        score = min(nest.extents[d], width) / width
+        score, together = min(nest.extents[d], width) / width, columns.offsets(nest, d)
         for a, dtype, weight in offsets:
-            fit = _fit(a, d, nest, shuffled)
+            fit = _fit(a, d, nest, columns.MOST if a in together else shuffled)
             score += weight * (ONE_BY_ONE if fit < 0 and TYPES[dtype].bytes < GATHERED else fit)
         if d in nest.reduced:
             places = any(f.kind.startswith("arg") for f in nest.folds)  # of which lanes are dear to compare in the end

@@ -279,6 +279,9 @@ def _stream_rows(machine: Machine, group: stitch.RowGroup) -> None:
 
 def concatenate(p: Planner, frame: Frame, i: int, v) -> None:
     p.define(frame, v)
+    if (nest := frame.nests.columns(v)) is not None:
+        launch(p, frame, nest, part_of=v.nbytes)
+        return
     if not _has_long_parts(p.machine.memory, v):
         for nest in frame.nests.concatenate(v, TOGETHER):
             launch(p, frame, nest, part_of=v.nbytes)

@@ -161,6 +161,33 @@ class NestBuilder:
             at += len(parts) * shape[axis]
         return nests
 
+    def columns(self, v: Value) -> Nest | None:
+        """A nest that joins rows of a few elements, which it reads and writes by columns; None where rows are long, or
+        few, or that would be a long text.
+        """
+        axis, n = v.params.dimension, v.shape[v.params.dimension]
+        if not 2 <= n <= JOINED or v.size != math.prod(v.shape[: axis + 1]) or v.size < n * FEWEST_ROWS:
+            return None
+        lengths = {x.shape[axis] for x in v.args}
+        if len(lengths) == 1 and len(v.args) <= TOGETHER and (n == len(v.args) or self._are_moved(v)):
+            return None  # which is such a nest
+        space = (*v.shape[:axis], 1, *v.shape[axis + 1 :])
+        parts = [(x, affine.constant(k)) for x in v.args for k in range(x.shape[axis])]
+
+        def write(body: Body, index: tuple, mask: int) -> list[Store]:
+            stores = []
+            for at, (x, place) in enumerate(parts):
+                own, new = ((*index[:axis], p, *index[axis + 1 :]) for p in (place, affine.constant(at)))
+                stores += store_value(body, v, new, body.read(x, own, mask), mask)
+            return stores
+
+        nest = self.in_turn(space, write)
+        return nest if len(nest.stmts) <= MOST_OF_COLUMNS else None
+
+    def _are_moved(self, v: Value) -> bool:
+        """Whether parts of a concatenation, which have two or more elements a row, are moved by larger units."""
+        return v.args[0].shape[v.params.dimension] % 2 == 0 and all(x.number in self.stored for x in v.args)
+
     @staticmethod
     def _parts(v: Value, parts: list, starts: list, body: Body, index: tuple, mask: int) -> list[Store]:
         """What writes parts of a concatenation, which begin there."""
@@ -452,6 +479,11 @@ def flatten(items) -> list:
 
 
 TOGETHER = 4  # arrays of one shape that are joined in one nest
+FEWEST_ROWS, JOINED, MOST_OF_COLUMNS = (
+    32,
+    8,
+    64,
+)  # rows that are joined by columns; of so many; and the statements of all columns
 
 
 def _alike(xs, most: int):

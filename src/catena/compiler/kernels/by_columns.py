@@ -1,0 +1,119 @@
+"""Rows of a few elements that lie in parts, as those of a tile or a pad do, as one statement for each column.
+
+Lanes then lie along the rows, and all columns are read and written by whole vectors (see `columns`). What hangs on the
+column alone, such as where a pad begins, is known.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+from catena.compiler.graph import affine
+from catena.compiler.graph.affine import Affine
+from catena.compiler.graph.forms import COSTLY
+from catena.compiler.kernels import columns, conditions, unused
+from catena.compiler.kernels.body import Stmt
+
+if TYPE_CHECKING:
+    from catena.compiler.kernels.loops import Nest
+
+LEAST_ROWS = 2  # vectors of them
+MOST_STATEMENTS = 64  # of all columns
+
+
+def unroll(nest: Nest, width: int) -> bool:
+    """Writes a nest so; False, and nothing is changed, where lanes are better elsewhere."""
+    kept = [d for d, n in enumerate(nest.extents) if n != 1]
+    if nest.folds or nest.sequential or nest.is_checked or nest.rows or not nest.stores or len(kept) < 2:
+        return False
+    inner = _inner(nest, kept)
+    rows, n = next((d for d in reversed(kept) if d not in inner), None), math.prod(nest.extents[d] for d in inner)
+    if rows is None or not inner or nest.extents[kept[-1]] > width // 2 or nest.extents[rows] < LEAST_ROWS * width:
+        return False
+    if any(s.op in COSTLY or s.op == "load_now" for s in nest.stmts) or not _are_columns(nest, rows, inner, n):
+        return False
+    if sum(n if any(mask >> d & 1 for d in inner) else 1 for mask in nest.depends) > MOST_STATEMENTS:
+        return False
+    _unroll(nest, inner)
+    return True
+
+
+def _inner(nest: Nest, kept: list[int]) -> list[int]:
+    """The last dimensions, of which rows of a few elements are made."""
+    count = 1
+    for k in reversed(range(len(kept))):
+        count *= nest.extents[kept[k]]
+        if count > columns.MOST:
+            return kept[k + 1 :]
+    return kept[1:]
+
+
+def _are_columns(nest: Nest, rows: int, inner: list[int], n: int) -> bool:
+    """Whether whole rows are written, and lanes along them read columns of rows that are as short, or neighbours."""
+    order, step = {}, 1
+    for d in reversed(inner):
+        order[d], step = step, step * nest.extents[d]
+    for s in nest.stores:
+        if s.mask >= 0 or s.offset[2] or affine.coefficient(s.offset, rows) % n:
+            return False
+        if any(affine.coefficient(s.offset, d) != order[d] for d in inner):
+            return False
+    whole = {affine.coefficient(s.offset, rows) for s in nest.stores}
+    if len(whole) != 1 or not n * len(nest.stores) == whole.pop() <= columns.MOST:
+        return False
+    loads = [s for s in nest.stmts if s.op == "load"]
+    return all(not s.attr[2][2] and 0 <= affine.coefficient(s.attr[2], rows) <= columns.MOST for s in loads)
+
+
+def _unroll(nest: Nest, inner: list[int]) -> None:
+    """Copies of what hangs on the inner dimensions, one for each column."""
+    stmts: list[Stmt] = []
+    depends: list[int] = []
+    ranges: dict[int, tuple[int, int]] = {}
+    shared: dict[int, int] = {}
+    stores, moves = [], sum(1 << d for d in inner)
+    for at in itertools.product(*(range(nest.extents[d]) for d in inner)):
+        place, new = dict(zip(inner, at)), dict(shared)
+        for i, (s, mask) in enumerate(zip(nest.stmts, nest.depends)):
+            if i in shared:
+                continue
+            new[i] = len(stmts)
+            if not mask & moves:
+                shared[i] = new[i]
+            stmts.append(_at(s, place, new))
+            depends.append(mask & ~moves)
+            if i in nest.ranges:
+                ranges[new[i]] = nest.ranges[i]
+        stores += [s._replace(offset=_offset(s.offset, place, new), stmt=new[s.stmt]) for s in nest.stores]
+    nest.stmts, nest.depends, nest.ranges, nest.stores = stmts, depends, ranges, stores
+    for d in inner:
+        nest.extents[d] = 1
+    conditions.without(nest, _known(nest))
+    unused.leave_out(nest)
+
+
+def _at(s: Stmt, place: dict[int, int], new: dict[int, int]) -> Stmt:
+    args = tuple(new[a] for a in s.args)
+    if s.op == "load":
+        return s._replace(args=args, attr=(*s.attr[:2], _offset(s.attr[2], place, new)))
+    if s.op == "affine":
+        moved = _offset(s.attr, place, new)
+        return Stmt("const", s.type, (), moved[0]) if affine.is_constant(moved) else s._replace(attr=moved)
+    return s._replace(args=args)
+
+
+def _offset(a: Affine, place: dict[int, int], new: dict[int, int]) -> Affine:
+    const, dims, terms = a
+    const += sum(k * place[d] for d, k in dims if d in place)
+    return const, tuple((d, k) for d, k in dims if d not in place), tuple((new[t], k) for t, k in terms)
+
+
+def _known(nest: Nest) -> dict[int, bool]:
+    """The comparisons of constants."""
+    known = {}
+    for i, s in enumerate(nest.stmts):
+        if s.op in conditions.COMPARED and all(nest.stmts[a].op == "const" for a in s.args):
+            known[i] = bool(conditions.COMPARED[s.op](*(nest.stmts[a].attr for a in s.args)))
+    return known
