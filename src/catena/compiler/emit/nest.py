@@ -18,7 +18,7 @@ from catena.compiler.emit.body_text import THERE, BodyWriter, Copy, apart
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
-from catena.compiler.emit.short_rows import ShortRows
+from catena.compiler.emit.short_rows import COLUMNS, ShortRows
 from catena.compiler.emit.sizes import LEAST
 from catena.compiler.graph.types import TYPES, vector
 from catena.compiler.kernels import conditions, loops
@@ -70,7 +70,6 @@ class NestWriter:
         limit = UNROLL_SCALARS if nest.trips <= SCALARS else UNROLL_LIMIT
         self.small = not self.ranges and whole and self.layout.unrolled <= limit
         self.cascade = None if self.small else plan_cascade(nest, self.layout.kept)
-        self.columns: ShortRows | None = None  # what hangs on the columns of short rows alone
         self.counter: str | None = None  # of the blocks of the cascade
         self.pause = None if pause is None else beside(pause, self.cascade)
         self.cut = _cut(self)
@@ -88,8 +87,6 @@ class NestWriter:
     def _level(self, level: int, copies: list[Copy]) -> None:
         opened = level == self.layout.kept and bool(self.nest.folds)
         for i in self.layout.levels[level]:
-            if self.body.short is not None and i in self.body.short.columns:
-                continue
             if opened and self.nest.stmts[i].op == "accumulator":  # a fold over one element has no loop of its own
                 self._open_folds(copies)
             self.body.statement(i, copies)
@@ -121,7 +118,7 @@ class NestWriter:
     def _scalar_loop(self, level: int, d: int, copies: list[Copy]) -> None:
         start, stop = self.ranges[d][:2] if d in self.ranges else (0, self.nest.extents[d])
         if d == self.nest.short:
-            self.body.short = ShortRows(self.body, d, copies[0], self.columns)
+            self.body.short = ShortRows(self.body, d, copies[0])
             self._level(level + 1, self.body.short.copies)
             self.body.short = None
             return
@@ -288,7 +285,7 @@ class NestWriter:
         if isinstance(s.start, int) and s.stop - s.start <= step:
             _single(self, level, d, s, copies)
         elif self.nest.short is not None:
-            self._short_rows(level, d, s, copies)
+            _short_rows(self, level, d, s, copies)
         elif self.small:
             for i in range(s.start, s.stop, step):
                 self._block(level, d, min(i, s.stop - step), s, copies)
@@ -296,15 +293,6 @@ class NestWriter:
             with self._loop(level, s.start, s.stop, step, cascaded=not s.rest) as i:
                 self._block(level, d, self._moved_back(i, s), s, copies)
         self.body.width, self.body.active = 1, None
-
-    def _short_rows(self, level: int, d: int, s: Segment, copies: list[Copy]) -> None:
-        """Rows that are shorter than a vector."""
-        self.body.short = self.columns = ShortRows(self.body, self.nest.short, copies[0])
-        self.columns.write_columns()
-        self.body.short = None
-        with self._loop(level, s.start, s.stop, s.width * s.unroll, cascaded=not s.rest) as i:
-            self._block(level, d, self._moved_back(i, s), s, copies)
-        self.columns = None
 
     def _moved_back(self, i: str, s: Segment) -> str:
         """Where block `i` of a segment begins, and which of its lanes are active."""
@@ -364,6 +352,17 @@ def _empty(w: NestWriter) -> None:
         for i in w.layout.levels[0]:
             w.body.statement(i, [copy])
         folds.store_identities(w.body, copy)
+
+
+def _short_rows(w: NestWriter, level: int, d: int, s: Segment, copies: list[Copy]) -> None:
+    """A segment of rows that are shorter than a vector, after what hangs on their columns alone."""
+    assert w.nest.short is not None
+    w.body.short = ShortRows(w.body, w.nest.short, copies[0])
+    before = copies[0].child()
+    before.env[COLUMNS] = w.body.short.written()
+    w.body.short = None
+    with w._loop(level, s.start, s.stop, s.width * s.unroll, cascaded=not s.rest) as i:
+        w._block(level, d, w._moved_back(i, s), s, [before])
 
 
 def _rows_joined(w: NestWriter, level: int, d: int, start, stop, copies: list[Copy]) -> None:

@@ -8,30 +8,34 @@ from catena.compiler.emit.places import choose
 from catena.compiler.graph.types import TYPES, Type, vector
 from catena.compiler.kernels import short_rows
 
+COLUMNS = "columns"  # with a copy, what is written before its loop
+
 
 class ShortRows:
     """The parts of `width` rows, each with a copy of the body; afterwards the columns that are folded. What hangs on
-    the columns alone, such as weights, is written before the loop over the rows (`before`), where there is one.
+    the columns alone, such as weights, is written before the loop over the rows (`written`), where there is one.
     """
 
-    def __init__(self, body, d: int, copy, before: ShortRows | None = None):
+    def __init__(self, body, d: int, copy):
         self.body, self.e, self.nest, self.d = body, body.e, body.nest, d
         self.n, self.width = body.nest.extents[d], body.width
         self.copies = [copy.child() for _ in range(self.n)]
         self.part: int | None = None  # that is written; None for columns
-        self.columns: set[object] = set() if before is None else before.columns  # what is written before
-        for c, same in zip(self.copies, before.copies if before is not None else ()):
-            c.env.update((i, same.env[i]) for i in self.columns if i in same.env)
+        self.before = copy.env.get(COLUMNS)  # for each part
+        for c, written in zip(self.copies, self.before or ()):
+            c.env.update(written)
 
-    def write_columns(self) -> None:
-        """Writes the statements that are the same in all rows, and inverts what these are divided by."""
+    def written(self) -> list[dict]:
+        """Writes the statements that are the same in all rows, and inverts what these are divided by: for each part."""
+        found: set[object] = set()
         for i, s in enumerate(self.nest.stmts):
             if self.is_in_parts(i) and not self.body.is_along_lanes(i) and s.op != "accumulator":
                 self.body.statement(i, self.copies)
-                self.columns.add(i)
-            elif s.op == "div" and s.args[1] in self.columns and self.body.layout.known(i):
+                found.add(i)
+            elif s.op == "div" and s.args[1] in found and self.body.layout.known(i):
                 self._invert(i, s)
-                self.columns.add((stages.FIRST, i))
+                found.add((stages.FIRST, i))
+        return [{key: x for key, x in c.env.items() if key in found} for c in self.copies]
 
     def _invert(self, i: int, s) -> None:
         """The first stage of a division by columns, for the lanes of each part."""
@@ -55,6 +59,8 @@ class ShortRows:
 
     def statement(self, i: int) -> None:
         """Writes a statement for all parts."""
+        if self.before is not None and i in self.before[0]:
+            return
         s = self.nest.stmts[i]
         if s.op == "load":
             found = self._load(i, s)
