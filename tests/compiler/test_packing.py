@@ -269,6 +269,22 @@ def test_threads_share_less_work_in_programs_of_many_steps():
     assert chunk(False) is None and chunk(True) is not None
 
 
+def test_threads_share_smaller_products_in_programs_of_many_steps():
+    """The scores of a classifier, of many features: most of what is multiplied lies in other cores' caches."""
+
+    def tasks(sums: int, rows: int, terms: int, columns: int) -> int:
+        def f(x, w):
+            y = x @ w
+            for _ in range(sums):
+                y = jnp.cumsum(y, 0)
+            return y
+
+        steps = planned(f, whole(19, rows, terms), whole(20, terms, columns)).steps()
+        return next(s.tasks.count for _, s in steps if s.name == "contract")
+
+    assert tasks(12, 256, 512, 10) > 1 == tasks(1, 256, 512, 10) == tasks(12, 64, 128, 128)
+
+
 @pytest.mark.parametrize("columns, shared", [(400, True), (397, False)])
 def test_transpositions_whose_rows_share_lines_are_left_to_one_thread(columns, shared):
     """Each line that two threads write is taken from one to the other."""

@@ -76,6 +76,7 @@ class Tasks(NamedTuple):
     of_large: int = 16
     most: int = 64  # of those that are many times as large
     large: int = 1 << 29  # multiplications
+    moved: int = 1 << 19  # bytes of operands and result, from which programs of many steps share them as loops do
 
 
 class Products(NamedTuple):

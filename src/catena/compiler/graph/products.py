@@ -17,7 +17,6 @@ FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose opera
 SUMS = {"bfloat16": ("bfloat16", "float32"), "int8": ("int32",)}  # what products of narrow operands may be
 FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
 LONG = 64  # terms of a sum beside which what is transposed is small
-LONGER = 1024  # beside which it is nothing
 
 
 def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype, wide: np.dtype | None = None):
@@ -64,8 +63,8 @@ def fills_lanes_turned(lhs, rhs, numbers: tuple) -> bool:
         return False
     terms, batch = (math.prod(lhs.shape[d] for d in dims) for dims in (lc, lb))
     rows, columns = (x.size // max(terms * batch, 1) for x in (lhs, rhs))
-    vectors, gain = (rows * -(-columns // LANES), columns * -(-rows // LANES)), 1 if terms >= LONGER else 2
-    return columns < rows and terms >= LONG and gain * vectors[1] <= vectors[0] and rows * columns * terms >= FLOOR
+    vectors, gain = (rows * -(-columns // LANES), columns * -(-rows // LANES)), 1 if rows >= LANES else 2
+    return columns < rows and terms >= LONG and gain * vectors[1] < vectors[0] and rows * columns * terms >= FLOOR
 
 
 def _wide(dtype: np.dtype) -> np.dtype:

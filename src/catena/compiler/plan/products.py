@@ -32,7 +32,7 @@ from catena.compiler.plan import alike, contraction, nests, stitch, walks
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.plan.copies import beside, copied, copy, laid_out
 from catena.compiler.plan.fuse import Step
-from catena.compiler.plan.launches import launch, launch_alike, once, schedule
+from catena.compiler.plan.launches import MANY_STEPS, launch, launch_alike, once, schedule
 from catena.compiler.plan.planner import Frame, Outside, Planner
 from catena.compiler.plan.program import NULL, Buffer, Contract, Gemm
 from catena.compiler.plan.stitch import RowGroup
@@ -454,7 +454,8 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left
     in_tasks = has_whole_rows and contraction.has_rows_enough(plan, p.machine, p.depth > 0)
     after, in_place = epilogue(p, frame, step, in_tasks)
     of_after = {} if after is None else p.operands(frame, after)
-    tasks = p.known(contraction.tasks, plan, p.depth > 0, after is not None)
+    awake = p.depth > 0 or (after is None and _finds_threads_awake(p, frame, (a, b, v)))
+    tasks = p.known(contraction.tasks, plan, awake, after is not None)
     c = p.address(frame, v)
     frame.steps.append(Contract(plan, tasks, lines, panels, rest, c, after, in_place, of_after))
     if plan.packed:
@@ -462,6 +463,13 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left
     if plan.in_tiles:
         p.free_here(frame, (lines,))
     follow(p, frame, step, after, in_place)
+
+
+def _finds_threads_awake(p: Planner, frame: Frame, values) -> bool:
+    """Whether threads share a product as those in loops, since they are likely awake, and what it reads and writes is
+    so much that it comes from other caches anyhow.
+    """
+    return len(frame.fused.steps) >= MANY_STEPS and sum(x.nbytes for x in values) >= p.machine.products.tasks.moved
 
 
 def count(p: Planner, multiplications: int, values) -> None:
