@@ -72,3 +72,26 @@ def test_arrays_that_are_made_of_no_argument_stand_between_no_kernels():
     assert sum(line.split(":")[0].count(" x ") == 2 for line in text.splitlines() if "launch" in line) == 1
     gaps, rows = abs(q[:, :, None] - q[:, None]), np.arange(8)
     np.testing.assert_array_equal(attacked(q), np.sum((gaps == 0) | (gaps == abs(rows[:, None] - rows)), (1, 2)))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "float32"])
+@pytest.mark.parametrize("size", [3, 30, 128, 256])
+def test_small_tables(dtype, size):
+    rng = np.random.default_rng(size)
+    table = rng.integers(0, 2 if dtype == "bool" else 100, size).astype(DTYPES.get(dtype, np.int32))
+    x = rng.integers(0, 256, 3001).astype(np.uint8)
+    looked_up = jax.jit(lambda t, x: (t[x], t[x.astype("int32") - 128], jnp.take(t, x, mode="wrap"), t[x].max()))
+    found = looked_up(table, x)
+    places = np.minimum(x, size - 1), x.astype(int) - 128, x.astype(int) % size
+    places = places[0], np.clip(np.where(places[1] < 0, places[1] + size, places[1]), 0, size - 1), places[2]
+    for got, at in zip(found, places):
+        np.testing.assert_array_equal(got, table[at])
+    assert found[3] == table[places[0]].max()
+
+
+def test_a_table_of_bytes_is_four_vectors():
+    x = np.zeros((64, 100), np.uint8)
+    traced = jax.make_jaxpr(lambda t, x: t[x])(np.zeros(256, np.uint8), x)
+    text = text_of(traced, machine=X86_64_V4._replace(features=X86_64_V4.features | {"avx512vbmi"}))
+    assert text.count("call <64 x i8> @llvm.x86.avx512.vpermi2var.qi.512") == 2
+    assert "masked.gather" not in text

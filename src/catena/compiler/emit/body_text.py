@@ -267,6 +267,8 @@ class BodyWriter:
 
     def _load(self, key, s, c: Copy, width: int, mask: str | None) -> str:
         t, offset = TYPES[s.attr[1]], s.attr[2]
+        if width > 1 and (found := places.looked_up(self, key, s, c)) is not None:
+            return found
         pointer, spread = self.address(key, t.memory, offset, c, width)
         if spread:
             mask = _there(self.e, mask, c, width)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from catena.compiler.emit.masks import either
 from catena.compiler.graph.types import TYPES, Type, vector
-from catena.compiler.kernels.places import limits
+from catena.compiler.kernels.places import limits, table
 
 
 def read(body, i: int, s, copies) -> None:
@@ -92,6 +92,15 @@ def _within(body, i: int, s, t: Type) -> tuple[int, int] | None:
     return bounds if fits else None
 
 
+def looked_up(body, i: int, s, c) -> str | None:
+    """Lanes of a small table (see `kernels.places.table`); None for other loads."""
+    together = body.nest.together
+    if together is None or together.what != "tables" or body.guard is not None:
+        return None
+    within = table(body.nest, s, together.chooses, together.least)
+    return None if within is None else _chosen(body, i, s, c, *within)
+
+
 def _chosen(body, i: int, s, c, low: int, high: int) -> str:
     """The lanes that places tell of all that lies between their bounds."""
     e, t, size = body.e, TYPES[s.attr[1]], body.nest.together.chooses
@@ -119,15 +128,15 @@ def _lanes(size: int, element: str) -> int:
 
 
 def choose(e, vectors: list[str], element: str, places: tuple[str, str, int], width: int, size: int) -> str:
-    """The elements of one or two vectors of `size` bytes at the places that `width` lanes hold: these are their type,
+    """The elements of up to four vectors of `size` bytes at the places that `width` lanes hold: these are their type,
     their name, and the place that the first element has.
     """
     type_, x, first = places
     bits, count = _bits_of(element), _lanes(size, element)
     if type_ != f"i{bits}":
         x = e.op(f"{'sext' if bits == 64 else 'trunc'} <{width} x {type_}> {x} to <{width} x i{bits}>")
+    half = 1 << bits - 1
     if first:
-        half = 1 << bits - 1
         x = e.op(f"sub <{width} x i{bits}> {x}, splat (i{bits} {(first + half) % (2 * half) - half})")
     if width < count:
         order = ", ".join(f"i32 {min(k, width - 1)}" for k in range(count))
@@ -135,6 +144,10 @@ def choose(e, vectors: list[str], element: str, places: tuple[str, str, int], wi
     v, i, (one, two) = f"<{count} x {element}>", f"<{count} x i{bits}>", CHOICES[size, element]
     if len(vectors) == 1:
         out = e.call(f"llvm.x86.{one}", v, [(v, vectors[0]), (i, x)])
+    elif len(vectors) > 2:
+        halves = [e.call(f"llvm.x86.{two}", v, [(v, a), (i, x), (v, b)]) for a, b in _in_pairs(vectors)]
+        below = e.op(f"icmp ult {i} {x}, splat (i{bits} {(2 * count + half) % (2 * half) - half})")
+        out = e.op(f"select <{count} x i1> {below}, {v} {halves[0]}, {v} {halves[1]}")
     elif two is not None:
         out = e.call(f"llvm.x86.{two}", v, [(v, vectors[0]), (i, x), (v, vectors[1])])
     else:
@@ -145,3 +158,8 @@ def choose(e, vectors: list[str], element: str, places: tuple[str, str, int], wi
         return out
     kept = ", ".join(f"i32 {k}" for k in range(width))
     return e.op(f"shufflevector {v} {out}, {v} poison, <{width} x i32> <{kept}>")
+
+
+def _in_pairs(vectors: list[str]) -> list[tuple[str, str]]:
+    """The first two vectors, and those behind, of which there is one or two."""
+    return [(vectors[0], vectors[1]), (vectors[2], vectors[-1])]

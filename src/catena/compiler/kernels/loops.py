@@ -23,7 +23,7 @@ from catena.compiler.graph.types import DTYPES, TYPES, Type
 from catena.compiler.kernels import by_columns, columns, merging, moves, short_rows, splitting, unused
 from catena.compiler.kernels.body import Body, Stmt
 from catena.compiler.kernels.conditions import LOADS
-from catena.compiler.kernels.places import shares_place
+from catena.compiler.kernels.places import shares_place, table
 from catena.compiler.machine import Machine
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
@@ -100,7 +100,7 @@ class Together(NamedTuple):
 
     dim: int
     count: int
-    what: Literal["squares", "places", "short", "apart", "share"]
+    what: Literal["squares", "places", "short", "apart", "share", "tables"]
     chooses: int = 0
     least: int = 4
 
@@ -292,6 +292,9 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         nest.turns = copies if vector in inner and nest.adds_floats else nest.unroll
         if transposed and nest.together is None:
             _share_places(nest, machine)
+        choice = machine.chooses, machine.least_chosen
+        if nest.together is None and any(table(nest, s, *choice) is not None for s in nest.stmts):
+            nest.together = Together(-1, 1, "tables", *choice)
         if nest.run is not None:  # each copy spares a look at what the columns share
             nest.unroll = nest.turns = min(COPIES, extent // nest.width)
         if kept and light and in_copies and not in_place and vector in inner:
