@@ -1,4 +1,6 @@
-"""Parts that loops add to what they carry, as the gradient of `w[i]` does: only these are read and written."""
+"""Parts that loops add to what they carry, as the gradient of `w[i]` does: only these are read and written. And rows that
+they read by their counters, which lie in memory.
+"""
 
 import numpy as np
 import pytest
@@ -82,3 +84,59 @@ def steps(begin, v, places):
         a, b, c = a + parts[0], parts[1] + b, c + parts[2]
         seen.append(a[0, 0])
     return a, b, c, np.array(seen)
+
+
+# ---- rows that are read by a counter -------------------------------------------------------------------------
+
+
+def test_rows_at_a_counter_are_read_where_they_lie():
+    args = whole(0, 8, 64, 64), whole(1, 8, 64), whole(2, 1, 64)
+    program = jax.jit(layers).lower(*args).compile().as_text("program")
+    assert "part of argument 0" in program and "copy\n        slot[8], argument 0" not in program
+    gradient = jax.jit(jax.grad(layers, 2)).lower(*args).compile().as_text("program")
+    assert "results, 0 bytes of temporaries" in gradient  # they are not kept anew for the way back
+
+
+def test_rows_at_counters_and_at_others():
+    """The loop counts all rows, or a part of them, from 0 or from 1, in steps of two, or counts what it carries."""
+    w, x = whole(5, 6, 33), whole(6, 33)
+
+    def run(w, x):
+        all_rows = lax.fori_loop(0, 6, lambda i, h: jnp.sin(h) + w[i], x)
+        some = lax.fori_loop(0, 4, lambda i, h: h * 2 + w[i], x)
+        later = lax.fori_loop(1, 6, lambda i, h: h * 2 + w[i], x)
+        kept = lax.scan(lambda i, _: (i + 1, (w[i], w[i] + x)), 0, None, length=6)[1]
+        twos = lax.scan(lambda i, _: (i + 2, w[i]), 0, None, length=6)[1]
+        carried = lax.fori_loop(0, 6, lambda i, c: c.at[0].add(c[i]), w)
+        over = lax.scan(lambda c, _: ((c[0] + 1, c[1].at[c[0]].set(x)), c[1][c[0]]), (0, w), None, length=6)
+        return all_rows, some, later, kept, twos, carried, over
+
+    h = x
+    for row in w:
+        h = np.sin(h) + row
+    some, later, carried = x, x, w.copy()
+    for k in range(6):
+        some = some * 2 + w[k] if k < 4 else some
+        later = later * 2 + w[k] if k else later
+        carried[0] += carried[k]
+    twos = w[[0, 2, 4, 5, 5, 5]]
+    expected = h, some, later, (w, w + x), twos, carried, ((np.int32(6), np.broadcast_to(x, w.shape)), w)
+    for got, other in zip(jax.tree.leaves(jax.jit(run)(w, x)), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(got, other, rtol=1e-5, atol=1e-5)
+
+
+def test_rows_of_what_another_loop_carries():
+    """An inner loop reads, and gives back, rows of what is overwritten in the same iteration."""
+    w = whole(7, 5, 300)
+
+    def outer(c, _):
+        total, rows = lax.scan(lambda s, i: ((s[0] + 1, s[1] + c[s[0]]), c[s[0]]), (0, c[0]), None, length=5)
+        return c * 2 + 1, (total[1], rows[::-1] + c)
+
+    last, (totals, rows) = jax.jit(lambda w: lax.scan(outer, w, None, length=3))(w)
+    c = w
+    for k in range(3):
+        np.testing.assert_array_equal(totals[k], c.sum(0) + c[0])
+        np.testing.assert_array_equal(rows[k], c[::-1] + c)
+        c = c * 2 + 1
+    np.testing.assert_array_equal(last, c)

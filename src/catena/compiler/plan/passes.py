@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from catena.compiler.graph import (
     carried,
+    counted,
     insets,
     intervals,
     narrowing,
@@ -101,7 +102,7 @@ def _rotate(region: Region, machine: Machine) -> Region:
 
 
 def _inset(region: Region, machine: Machine) -> Region:
-    return insets.inset(carried.add_in_place(region))
+    return insets.inset(carried.add_in_place(counted.take_items(region)))
 
 
 def _trim(region: Region, machine: Machine) -> Region:
