@@ -330,7 +330,7 @@ OPS: dict[str, Op] = {
     **_rows(
         "lgamma digamma trigamma gamma beta log_beta log_gamma_density binomial poch digamma_difference", cost=LONG
     ),
-    **_rows("log_quotient", cost=ELEMENTARY),
+    **_rows("log_quotient modulus", cost=ELEMENTARY),
     **_rows("faddeeva_real faddeeva_imag faddeeva_slope_real faddeeva_slope_imag", cost=LONG),
     **_rows("log_ndtr ndtri erfcx dawsn exp1 expi fresnel_s fresnel_c", cost=LONG),
     **_rows("sine_integral cosine_integral spence bessel_i0 bessel_i1 bessel_difference", cost=LONG),

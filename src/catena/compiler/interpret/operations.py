@@ -192,6 +192,7 @@ _FLOAT: dict[str, Callable] = {
     "pow": _double(np.power),
     "atan2": _double(np.arctan2),
     "hypot": _double(np.hypot),
+    "modulus": _double(np.hypot),
     **{name: _double(getattr(np, name)) for name in "exp exp2 expm1 log log1p log2 log10 cbrt".split()},
     **{name: _double(getattr(np, name)) for name in "sin cos tan sinh cosh tanh".split()},
     **{name: _double(getattr(np, f"arc{name[1:]}")) for name in "asin acos atan asinh acosh atanh".split()},

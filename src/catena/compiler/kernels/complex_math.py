@@ -111,13 +111,7 @@ def _convert(body, v, x):
 
 def hypot(a, b):
     """sqrt(a^2 + b^2) without overflow; an infinite part wins over NaN."""
-    a, b = a.f("abs"), b.f("abs")
-    big, small = a.f("max", b), a.f("min", b)
-    ratio = small / big
-    size = big * ratio.f("fma", ratio, 1.0).f("sqrt")
-    size = big.where(big.compare("eq", 0.0), size)
-    infinite = a.body.stmt("or", "bool", (a.compare("eq", math.inf), b.compare("eq", math.inf)))
-    return size._lift(math.inf).where(infinite, size)
+    return a.f("modulus", b)
 
 
 def mul(x, y):

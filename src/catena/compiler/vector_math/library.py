@@ -62,6 +62,7 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
     "cbrt": powers.cbrt,
     "rsqrt": inverses.rsqrt,
     "hypot": powers.hypot,
+    "modulus": powers.modulus,
     "pow": powers.pow,
     "lgamma": gamma.lgamma,
     "digamma": gamma.digamma,
@@ -76,7 +77,7 @@ DIVIDED = {  # what processors have an instruction for, where the divisor is kno
     "quotient_of_halves": inverses.quotient_of_halves,
     "quotient_of_bfloat16": inverses.quotient_of_bfloat16,
 }
-BINARY = frozenset({"atan2", "pow", "hypot", *EXACT, *DIVIDED})
+BINARY = frozenset({"atan2", "pow", "hypot", "modulus", *EXACT, *DIVIDED})
 FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT | DIVIDED
 NAMES = tuple(name for name in FUNCTIONS if name not in DIVIDED)
 # Functions that compute much of one operand, or of some, alone; not those whose texts are long and hang on all.

@@ -1,4 +1,4 @@
-"""cbrt, hypot, pow."""
+"""cbrt, hypot, the size of a complex number, pow."""
 
 from . import tables
 from .constants import LN2, LOG2_E, ONE_THIRD
@@ -82,6 +82,36 @@ def hypot(x: Value, y: Value) -> Value:
     else:
         result = hypot_double(x, y)
     return select(fabs(x).equals(INFINITY) | fabs(y).equals(INFINITY), INFINITY, result)
+
+
+# Sums of squares from the first number to the second one are usual; parts beyond the third or below the fifth, of which
+# others are, are scaled before by the number behind.
+SIZES = {
+    "float": (2.0**-100, 2.0**120, (2.0**55, 2.0**-80), (2.0**-45, 2.0**100)),
+    "double": (2.0**-900, 2.0**1000, (2.0**490, 2.0**-600), (2.0**-440, 2.0**600)),
+}
+
+
+def modulus(x: Value, y: Value) -> Value:
+    """The size of a complex number to about a unit in the last place: the root of a sum of squares, one rounded.
+    An infinite part wins over NaN.
+    """
+    least, most, (large, less), (small, more) = SIZES[x.elem]
+    total = fma(x, x, y * y)
+    usual = (total >= least) & (total <= most)
+
+    def scaled() -> list[Value]:
+        p, q = fabs(x), fabs(y)
+        far, near = (p > large) | (q > large), (p < small) & (q < small)
+        factor, back = (
+            select(far, x.like(f), select(near, x.like(n), 1.0)) for f, n in ((less, more), (1 / less, 1 / more))
+        )
+        a, b = p * factor, q * factor
+        size = sqrt(fma(a, a, b * b)) * back
+        infinite = p.equals(INFINITY) | q.equals(INFINITY)
+        return [select(usual, sqrt(total), select(infinite, INFINITY, size))]
+
+    return if_any(~usual, scaled, [sqrt(total)])[0]
 
 
 def log2_pair(x: Value) -> Pair:
