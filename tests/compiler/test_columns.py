@@ -82,3 +82,25 @@ def test_how_columns_are_written():
         assert text.count("store <64 x i8>") == stores
         assert "masked.scatter" not in text and "masked.gather" not in text
     assert "<16 x i32>" in written(lambda z: jnp.tile(z, (1, 4)), z)  # two halves are one unit
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float16", "float32", "int32"])
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_columns_that_are_folded(dtype, n):
+    rng = np.random.default_rng(n)
+    x = rng.integers(0, 100, (60, 60, n)).astype(dtype)
+    y = x.copy()
+    if x.dtype.kind == "f":
+        y[7, 9, 1], y[20, 0, 0] = np.nan, np.inf
+    folds = lambda np, x, y: (
+        np.max(x, (0, 1)), np.min(y, (0, 1)), np.max(y[0], 0), np.any(x > 98, (0, 1)), np.all(x >= 0, (0, 1)),
+        np.sum(x > 50, (0, 1), dtype="int32"), np.sum(x.astype("int32"), (0, 1), dtype="int32"),
+    )  # fmt: skip
+    for got, exact in zip(jax.jit(lambda x, y: folds(jnp, x, y))(x, y), folds(np, x, y), strict=True):
+        np.testing.assert_array_equal(np.asarray(got), exact)
+
+
+def test_folded_columns_are_read_by_whole_vectors():
+    text = text_of(jax.make_jaxpr(lambda x: jnp.max(x, (0, 1)))(np.zeros((64, 64, 3), np.uint8)), machine=X86_64_V4)
+    assert "load <64 x i8>" in text
+    assert "<3 x i8>" not in text

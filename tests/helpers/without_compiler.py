@@ -121,7 +121,7 @@ ROWS = [
     (TEXTS, "compiler/test_splitting.py", "test_nothing_is_divided", "test_few_heads_whose_lanes_run_elsewhere"),
     (TEXTS, "compiler/test_narrow_rows.py", "test_no_byte_is_gathered", "test_lanes_of_pairs_are_filled"),
     (TEXTS, "compiler/test_shared_places.py", "test_small_elements_are_read_before_they_are_folded"),
-    (TEXTS, "compiler/test_columns.py", "test_how_columns_are_written"),
+    (TEXTS, "compiler/test_columns.py", "test_how_columns_are_written", "test_folded_columns_are_read_by_whole_vectors"),
     (TEXTS, "compiler/test_short_rows.py", "test_lanes_are_full_where_few_channels_are_folded",
      "test_pictures_are_normalised_without_a_divider"),
     (TEXTS, "compiler/test_chosen_lanes.py", "test_a_table_of_bytes_is_four_vectors",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LEAST_ROWS = 2  # vectors of them
 MOST_STATEMENTS = 64  # of all columns
+MOST_FOLDED, LEAST_FOLDED = 6, 8  # columns that are folded at once, and vectors of rows that they have
+UNORDERED = frozenset("max min sum prod and or xor".split())
 
 
 def unroll(nest: Nest, width: int) -> bool:
@@ -37,6 +39,30 @@ def unroll(nest: Nest, width: int) -> bool:
     if sum(n if any(mask >> d & 1 for d in inner) else 1 for mask in nest.depends) > MOST_STATEMENTS:
         return False
     _unroll(nest, inner)
+    return True
+
+
+def unroll_folds(nest: Nest, width: int) -> bool:
+    """Folds columns, of which the order does not tell, each by itself, in lanes along the rows that are folded."""
+    live = [d for d, n in enumerate(nest.extents) if n != 1]
+    kept, reduced = ([d for d in live if (d in nest.reduced) is is_in] for is_in in (False, True))
+    if nest.stores or nest.sequential or nest.is_checked or nest.rows or nest.run is not None or not (kept and reduced):
+        return False
+    column, rows = kept[-1], reduced[-1]
+    n = nest.extents[column]
+    if n > MOST_FOLDED or nest.extents[rows] < LEAST_FOLDED * width or len(nest.folds) * n > MOST_FOLDED:
+        return False
+    if any(f.is_ordered or f.running or f.kind not in UNORDERED for f in nest.folds):
+        return False
+    if any(s.op in COSTLY or s.op == "load_now" for s in nest.stmts):
+        return False
+    loads = [s for s in nest.stmts if s.op == "load"]
+    if any(s.attr[2][2] or not 0 <= affine.coefficient(s.attr[2], rows) <= columns.MOST for s in loads):
+        return False
+    whole = any((affine.coefficient(s.attr[2], rows), affine.coefficient(s.attr[2], column)) == (n, 1) for s in loads)
+    if not whole or n * len(nest.stmts) > MOST_STATEMENTS:
+        return False
+    _unroll(nest, [column])
     return True
 
 
@@ -73,7 +99,7 @@ def _unroll(nest: Nest, inner: list[int]) -> None:
     depends: list[int] = []
     ranges: dict[int, tuple[int, int]] = {}
     shared: dict[int, int] = {}
-    stores, moves = [], sum(1 << d for d in inner)
+    stores, folds, moves = [], [], sum(1 << d for d in inner)
     for at in itertools.product(*(range(nest.extents[d]) for d in inner)):
         place, new = dict(zip(inner, at)), dict(shared)
         for i, (s, mask) in enumerate(zip(nest.stmts, nest.depends)):
@@ -87,7 +113,10 @@ def _unroll(nest: Nest, inner: list[int]) -> None:
             if i in nest.ranges:
                 ranges[new[i]] = nest.ranges[i]
         stores += [s._replace(offset=_offset(s.offset, place, new), stmt=new[s.stmt]) for s in nest.stores]
-    nest.stmts, nest.depends, nest.ranges, nest.stores = stmts, depends, ranges, stores
+        for f in nest.folds:
+            dests = tuple((b, t, _offset(o, place, new)) for b, t, o in f.dests)
+            folds.append(f._replace(stmts=tuple(new[i] for i in f.stmts), dests=dests))
+    nest.stmts, nest.depends, nest.ranges, nest.stores, nest.folds = stmts, depends, ranges, stores, folds
     for d in inner:
         nest.extents[d] = 1
     conditions.without(nest, _known(nest))

@@ -265,7 +265,7 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         nest.width, nest.together = width, Together(d, nest.extents[d], "short", machine.chooses)
         nest.order = [k for k in (*kept, *inner) if k not in short] + [*short]
         return nest
-    if not in_place and by_columns.unroll(nest, width):
+    if not in_place and (by_columns.unroll(nest, width) or by_columns.unroll_folds(nest, width)):
         kept = [d for d in kept if nest.extents[d] != 1]
     vector = _pick(nest, kept, inner, width) if nest.trips > _few(nest, vector_bytes, few) else None
     for group in (kept, inner):
