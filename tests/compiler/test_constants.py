@@ -132,6 +132,15 @@ def test_what_is_divided_by_a_power_of_two_is_cheap():
     assert " div " in f(3.0)[0] and " div " not in f(64.0)[0]
 
 
+def test_a_choice_among_choices_of_numbers_costs_no_function():
+    """As in the density of a uniform distribution."""
+    f = lambda x: jnp.exp(jnp.where(jnp.isnan(x), jnp.nan, jnp.where(x > 1, -jnp.inf, jnp.where(x < -1, 2.0, 0.5))))
+    x = np.float32([np.nan, 2, -2, 0])
+    assert "exp" not in nests(f, np.ones(1000, np.float32))[-1]
+    np.testing.assert_array_equal(jax.jit(f)(x), f(x))
+    np.testing.assert_allclose(jax.jit(f)(x), np.exp(np.float32([np.nan, -np.inf, 2, 0.5])), rtol=1e-6)
+
+
 def test_a_choice_of_two_numbers_costs_two_functions():
     def f(x, y):
         return x * jnp.log(jnp.where(x == 0, 1.0, y))

@@ -106,6 +106,7 @@ OF_SAME = {"sub": 0, "xor": 0, "rem": 0, "ne": 0, "lt": 0, "gt": 0, "eq": 1, "le
 # Of which numbers functions have exact values, and which; those that are 0 at 0 keep its sign.
 EXACT = {"log": (1, 0), "exp": (0, 1), "exp2": (0, 1), "cos": (0, 1), "cosh": (0, 1)}
 ZERO_AT_ZERO = ("log1p", "expm1", "sin", "tan", "sinh", "tanh", "asin", "atan", "asinh", "atanh")
+CHOICES = 3  # one in another, of numbers of which a function is computed beforehand
 
 
 def known(b, op: str, xs: tuple, shape: tuple):
@@ -179,11 +180,15 @@ def _is_spread(x) -> bool:
     return x.form == "broadcast" and x.args[0].ndim == 0
 
 
-def _of_choice(b, op: str, x):
-    """A costly function of one of two numbers, as one of the function's values at them."""
-    if op not in COSTLY or x.form != "map" or x.params.op != "select" or not all(map(_is_spread, x.args[1:])):
+def _of_choice(b, op: str, x, choices: int = CHOICES):
+    """A costly function of one of a few numbers, as one of the function's values at them."""
+    if op not in COSTLY or x.form != "map" or x.params.op != "select" or not choices:
         return None
-    return b.map("select", x.args[0], *(b.full(x.shape, b.map(op, a.args[0])) for a in x.args[1:]))
+    values = [
+        b.full(x.shape, b.map(op, a.args[0])) if _is_spread(a) else _of_choice(b, op, a, choices - 1)
+        for a in x.args[1:]
+    ]
+    return None if any(v is None for v in values) else b.map("select", x.args[0], *values)
 
 
 def _selected(condition, on_true, on_false):
