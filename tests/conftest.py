@@ -122,6 +122,16 @@ def pytest_collect_file(file_path, parent):
     return found
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Nobody looks for garbage meanwhile: nearly all that is made stays, and that took a third of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish():
     """What is collected stays: the garbage collector need not look through 30,000 tests again and again."""
     gc.collect()

@@ -1,7 +1,7 @@
 """The generated calls of ``numpy_variations``: values as NumPy's, compiled as eager.
 
-All calls are compared with NumPy; one in ``EVERY`` is compiled too, or every one with ``CATENA_DIFFERENTIAL=1``
-in the environment. Where JAX's semantics differ from NumPy's, ``DIFFERENT`` says how; the other half of the
+Every second call is compared with NumPy (all of them with `make test-every`); one in ``EVERY`` is compiled too, or
+every one with ``CATENA_DIFFERENTIAL=1`` in the environment. Where JAX's semantics differ from NumPy's, ``DIFFERENT`` says how; the other half of the
 comparison, with JAX itself, is ``make differential``.
 """
 
@@ -22,6 +22,7 @@ from catena.errors import (
     TracerIntegerConversionError,
 )
 from numpy_variations import calls, function_of, mapped
+from shares import alternate
 
 CALLS = list(calls())
 PARTS = 20
@@ -166,10 +167,10 @@ def types(out) -> list:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_numpy_gives_the_same(part):
-    found = [difference(*call) for call in CALLS[part::PARTS]]
+    found = [difference(*call) for call in alternate(2, CALLS[part::PARTS], part)]
     unexplained = [what for what in found if what and not any(re.search(p, what) for p, _ in DIFFERENT)]
     assert not unexplained, "\n".join(unexplained)
-    assert sum(what is None for what in found) >= 300  # 6,000 in all
+    assert sum(what is None for what in found) >= 150  # 3,000 in all
 
 
 @pytest.mark.parametrize("part", range(PARTS))
