@@ -85,8 +85,10 @@ def test_several_axes(shape, dtype):
         check("IRFFT", np.fft.rfftn(numbers(shape, np.float64), axes=range(-count, 0)).astype(dtype), shape[-count:])
 
 
-@pytest.mark.parametrize("dtype", REAL)
-@pytest.mark.parametrize("shape", [(1 << 16,), (3, 20000), (40, 3000), (20000, 6), (300, 1100), (70000, 2)])
+LARGE = [(1 << 16,), (3, 20000), (40, 3000), (20000, 6), (300, 1100), (70000, 2)]
+
+
+@pytest.mark.parametrize("shape, dtype", crossed(2, LARGE, REAL))
 def test_large_arrays_on_all_threads(shape, dtype):
     check("FFT", numbers(shape, dtype), shape[-1:])
     check("IFFT", numbers(shape, dtype), shape)

@@ -77,9 +77,12 @@ def test_the_order_by_keys_of_several_widths(way, shape):
     check(lambda b, *xs: b.sort(list(xs), len(shape) - 1, num_keys=4), want, *keys, place)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape,k", [((40,), 7), ((40,), 40), ((5000,), 1), ((5000,), 700), ((70_000,), 9000)])
-def test_the_greatest(way, dtype, shape, k):
+GREATEST = [((40,), 7), ((40,), 40), ((5000,), 1), ((5000,), 700), ((70_000,), 9000)]
+
+
+@pytest.mark.parametrize("dtype, of", crossed(2, DTYPES, GREATEST))
+def test_the_greatest(way, dtype, of):
+    shape, k = of
     for pattern in ("random", "few values"):
         x = rows(dtype, shape, pattern)
         down = -x.astype(np.float64) if x.dtype.kind == "f" else ~x
@@ -87,8 +90,7 @@ def test_the_greatest(way, dtype, shape, k):
         check(lambda b, x: b.top_k(x, k), [np.take_along_axis(x, places, -1), places.astype(np.int32)], x)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(1,), (17,), (5000,), (70_001,), (30, 100), (3, 2, 900)])
+@pytest.mark.parametrize("dtype, shape", crossed(2, DTYPES, [(1,), (17,), (5000,), (70_001,), (30, 100), (3, 2, 900)]))
 def test_elements_of_given_ranks(way, dtype, shape):
     x = with_special_floats(rows(dtype, shape, "random"))
     ranks = rng.integers(0, shape[-1], (*shape[:-1], 5)).astype(np.int32)
