@@ -182,6 +182,16 @@ def test_a_left_operand_that_is_read_across_is_copied(shape):
     np.testing.assert_allclose(interpreted, f(x, g), rtol=1e-4, atol=1e-4)
 
 
+def test_short_lines_that_are_read_across_are_copied_for_more_columns():
+    """Those of terms side by side come from the second cache soon enough, for the two panels of so few columns."""
+    across = lambda rows, columns: Contraction(
+        TYPES["float32"], (), (Axis(rows, 1, 0, columns),), columns, (Axis(512, rows, columns, 0),)
+    )
+    copied = lambda rows, columns: contraction.plan(across(rows, columns), ICE_LAKE, True, 1, True).in_tiles
+    assert not copied(128, 128) and copied(128, 256) and copied(1024, 128)
+    assert not copied(256, 128) and copied(257, 128)
+
+
 @pytest.mark.parametrize("spec", ["ted,eth->edh", "ted,teh->edh", "abted,abteh->abedh"])
 def test_left_operands_of_a_batch_are_copied_where_their_terms_lie_far_apart(spec):
     """As in gradients of experts' weights. The bits are those of the members by themselves."""

@@ -65,6 +65,7 @@ class Packing(NamedTuple):
     rows: int = 96  # from which B is packed before; half as many, to fetch it for a task
     rows_in_tasks: int = 8  # from which tasks pack, if B is beyond the second cache; if not, from four times as many on
     columns: int = 128  # from which an A that is read across is copied
+    columns_of_short_rows: int = 256  # the same where four terms lie in a page, and not before a loop
     panel: int = 1 << 18  # bytes of memory that a task has for a panel, on its stack
     task_rows: int = 768  # of a task that packs, at most: the fewer, the more often is each panel packed
 

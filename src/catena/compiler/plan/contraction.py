@@ -182,16 +182,16 @@ def merged(axes) -> tuple[Axis, ...]:
 # ---- what to do --------------------------------------------------------------------------------------------
 
 
-def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: int = 1, may_move: bool = False) -> Plan:
+def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: int = 1, moved: int = 0) -> Plan:
     """The plan; `contiguous` says whether the columns of B lie side by side, `times` how often it is used as it is,
-    `may_move` whether A may be copied.
+    `moved` how often A is once it is copied, 0 where it may not be.
     """
     width, limits = machine.vector_bytes // contraction.type.bytes, machine.products
     contraction = contraction._replace(rows=_tiled_last(contraction, width, machine))
     extent = contraction.rows[-1].extent if contraction.rows else 1
     shared = contraction.products >= limits.shared_in_loops
     rows, columns = _tile(extent, contraction.columns, width, machine, shared)
-    in_tiles = may_move and _is_read_across(contraction, machine)
+    in_tiles = moved > 0 and _is_read_across(contraction, moved, machine)
     if in_tiles:
         length = math.prod(x.extent for x in contraction.terms)
         member = -(-contraction.rows[0].extent // rows) * rows * length
@@ -219,16 +219,19 @@ def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: in
     return Plan(contraction, width, rows, columns, packed, False, in_tiles, outside, inside)
 
 
-def _is_read_across(contraction: Contraction, machine: Machine) -> bool:
+def _is_read_across(contraction: Contraction, times: int, machine: Machine) -> bool:
     """Whether tiles would find the next term of A in another line of memory, so often that copying it costs less."""
     size, limits = contraction.type.bytes, machine.products
     if len(contraction.rows) != 1 or not contraction.terms:
         return False
     row, terms = contraction.rows[0], math.prod(x.extent for x in contraction.terms)
     least = machine.memory.page // 2 if contraction.batch else machine.memory.line  # a member is read by few tasks
-    lines = abs(contraction.terms[-1].a) * size >= least
+    apart = abs(contraction.terms[-1].a) * size
     is_large = row.extent * terms * size > machine.memory.first_cache
-    return lines and is_large and row.extent >= limits.most_rows and contraction.columns >= limits.packing.columns
+    few = limits.packing.columns
+    if apart <= machine.memory.page // 4 and times == 1:
+        few = limits.packing.columns_of_short_rows
+    return apart >= least and is_large and row.extent >= limits.most_rows and contraction.columns >= few
 
 
 def _packs(inside: tuple[Axis, ...], columns: int, size: int, machine: Machine) -> bool:

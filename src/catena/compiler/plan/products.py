@@ -444,9 +444,8 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left
     if context.check_bounds:
         walks.check(form, a, b, v, columns)
     side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)
-    plan = p.known(
-        contraction.plan, form, side_by_side, 1 if layout is None else _times(frame, layout[0]), left is not None
-    )
+    times, moved = (0 if x is None else _times(frame, x[0]) for x in (layout, left))
+    plan = p.known(contraction.plan, form, side_by_side, times or 1, moved)
     lines = _in_tiles(p, frame, *left, plan) if plan.in_tiles else p.address(frame, a)
     panels, rest = _panels(p, frame, *layout, plan) if plan.packed else (p.address(frame, b), None)
     count(p, form.products, (a, b, v))
