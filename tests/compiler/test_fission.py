@@ -98,7 +98,20 @@ def several_sums(xs, gs):
     return lax.scan(body, init, (xs, gs))
 
 
+def outer_products(xs, gs):
+    """The sum of two, the other way round, of vectors that an iteration makes, and of stacks of them."""
+
+    def body(carry, xg):
+        h, dw, stack = carry
+        x, g = xg[0][0], jnp.tanh(xg[1][0] + h)
+        dw = dw + (x[:, None] * g + jnp.outer(jnp.sin(x), g * 2))
+        return (g * 0.5, dw, stack + g[:, None, None] * xg[0].T), None
+
+    return lax.scan(body, (jnp.zeros(M), jnp.asarray(W), jnp.zeros((M, N, B))), (xs, gs))[0]
+
+
 SUMS = {
+    "outer": outer_products,
     "from zero": weight_gradient(jnp.zeros((N, M))),
     "from something else": weight_gradient(jnp.asarray(W)),
     "in reverse": weight_gradient(jnp.asarray(W), reverse=True),
@@ -112,6 +125,13 @@ def test_sums_of_products_are_one_product_after_the_loop(name):
     outside, body = graph(SUMS[name], XS, G)
     assert " = dot " in outside and " = dot " not in body
     check(SUMS[name], XS, G)
+
+
+def test_sums_of_outer_products_have_the_bits_of_a_batch():
+    f = lambda xs: lax.scan(lambda w, x: (w + x[:, None] * jnp.tanh(x), None), jnp.zeros((48, 48)), xs)[0]
+    many = RNG.normal(size=(3, 20, 48)).astype(np.float32)
+    assert " = dot " in graph(jax.vmap(f), many)[0]
+    np.testing.assert_array_equal(jax.jit(jax.vmap(f))(many), [jax.jit(f)(xs) for xs in many])
 
 
 def test_sums_of_what_is_stored_anyway_are_sums_after_the_loop():

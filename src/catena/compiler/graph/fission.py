@@ -5,8 +5,8 @@
   it tells the places of a gather or scatter. Elements that an array of indices names cost more than reading them.
 - A product of an item of a `scan` with something that does not change (the input's weights in a recurrent network)
   becomes one product of all items, before the loop.
-- A carry that only adds up products (the gradient of weights) becomes one product, after the loop, of what the
-  iterations multiplied; one that adds up what the loop stores anyway becomes a sum.
+- A carry that only adds up products, outer ones too (the gradient of weights), becomes a product, after the loop, of
+  what the iterations multiplied; one that adds up what the loop stores anyway becomes a sum.
 - Items of a `scan` that are the same in all iterations (ones, in the derivative of a sum) are constants of the loop.
 
 Large operands are then read once and not in every iteration, and the products are large enough for all threads. It is
@@ -15,6 +15,7 @@ done where less is remembered for each iteration than is saved in it, within a b
 
 from __future__ import annotations
 
+import functools
 import math
 
 from catena.compiler.graph import constants, indexing
@@ -27,6 +28,8 @@ FEW_BYTES = 256  # are in registers: they are computed again
 LONG = 3  # operations an element, which are not done again in every iteration
 LONGER = 24  # which take longer than to read an element that is larger than what it is made of, as of random bits
 MOST_LOOKED_AT = 64  # values
+MOST_TERMS = 8  # products that an iteration adds up
+LEAST_OUTER = 1 << 10  # bytes of outer ones: smaller ones are in registers
 LOOPS = ("scan", "while")
 
 
@@ -356,32 +359,62 @@ class Scan:
         first, users = len(self.consts), self.body.users()
         for j, carry in reversed(list(enumerate(self.body.inputs[first : first + len(self.init)]))):
             term = self._term(self.body.outputs[j], carry, users)
-            total = total_of(term, carry.nbytes) if term is not None else None
+            total = total_of(term, carry) if term is not None else None
             if total is not None:
                 self.sums[self.carries.pop(j)] = self.init.pop(j), total
                 del self.body.inputs[first + j], self.body.outputs[j]
 
     def _term(self, out, carry, users: dict):
-        """What is added to a carry that is used for nothing else."""
-        if out.form != "map" or out.params.op != "add" or carry not in out.args:
+        """What is added to a carry that is used for nothing else; the sum where that is rounded with a product."""
+        if out.form != "map" or out.params.op not in ("add", "fma") or carry not in out.args:
             return None
         once = users[carry.number] == [out] and carry not in self.body.outputs
         last = not users[out.number] and self.body.outputs.count(out) == 1
+        if out.params.op == "fma":
+            return out if once and last and carry not in out.args[:2] else None
         term = out.args[1] if out.args[0] is carry else out.args[0]
         return term if once and last and term is not carry else None
 
-    def _product_of_sum(self, term, saved: int):
-        core, path = _core(term)
-        if core.form != "dot" or core.params.numbers[2] or core in self.body.outputs:
+    def _product_of_sum(self, term, carry):
+        """The total of products; of several that are added up, the sum of their totals."""
+        products, saved = self._products(term, carry), carry.nbytes
+        factors = dict.fromkeys(x for _, sides, _, _ in products for x in sides)
+        if not products or not self._pays([x for x in factors if not self._is_kept(x)], saved):
             return None
-        (a, lc), (b, rc) = map(_before_transposes, core.args, core.params.numbers[:2])
-        if not self._pays([x for x in dict.fromkeys((a, b)) if not self._is_kept(x)], saved):
-            return None
-        every, dtype = [self._kept(a), self._kept(b)], core.dtype
-        numbers = (((0, *(d + 1 for d in lc)), (0, *(d + 1 for d in rc))), ((), ()))
-        return lambda ys: self._along(path, self.b.dot_general(*[x(ys) for x in every], numbers, dtype))
+        every = {x: self._kept(x) for x in factors}
 
-    def _stacked_sum(self, term, saved: int):
+        def one(ys, core, sides, numbers, path):
+            lc, rc, lb, rb = (tuple(d + 1 for d in dims) for dims in numbers[:4])
+            operands = [every[x](ys) for x in sides]
+            product = self.b.dot_general(*operands, (((0, *lc), (0, *rc)), (lb, rb)), core.dtype)
+            return self._along(path, self.b.transpose(product, numbers[4]))
+
+        def total(ys):
+            first, *rest = [one(ys, *each) for each in products]
+            return functools.reduce(lambda x, y: self.b.map("add", x, y), rest, first)
+
+        return total
+
+    def _products(self, term, carry) -> list:
+        """The products that a term is the sum of: each with its operands, the numbers of a product and where its
+        dimensions are among what that makes, and the linear operations on it. None where it is the sum of others, too.
+        """
+        core, path = _core(term)
+        if core in self.body.outputs and carry not in core.args:
+            return []
+        if core.form == "map" and core.params.op in ("add", "fma"):
+            summands = core.args if core.params.op == "add" else core.args[2:]
+            found = [self._products(x, carry) for x in summands if x is not carry]
+            if core.params.op == "fma":
+                found.append(_as_product(core, path=[]))
+            fits = all(found) and sum(map(len, found)) <= MOST_TERMS
+            return [(v, s, n, [*inner, *path]) for each in found for v, s, n, inner in each] if fits else []
+        if core.form == "dot" and not core.params.numbers[2]:
+            (a, lc), (b, rc) = map(_before_transposes, core.args, core.params.numbers[:2])
+            return [(core, (a, b), (lc, rc, (), (), tuple(range(core.ndim))), path)]
+        return _as_product(core, path) if core.form == "map" and core.params.op == "mul" else []
+
+    def _stacked_sum(self, term, _):
         core, path = _core(term)
         if not self._is_kept(core):
             return None
@@ -413,6 +446,36 @@ def _before_transposes(x, dims: tuple) -> tuple:
     while x.form == "transpose" and x.ndim - len(dims) <= 1:  # no order of other dimensions to keep
         dims, x = tuple(x.params.perm[d] for d in dims), x.args[0]
     return x, dims
+
+
+def _as_product(v, path: list) -> list:
+    """An outer product, or a batch of them, that of the first two operands of `v`, as one of products (see
+    `_products`); none where it is none.
+    """
+    sides = [_spread_from(x) for x in v.args[:2]]
+    if KIND[v.dtype] != "f" or v.nbytes < LEAST_OUTER or None in sides:
+        return []
+    (a, along_a), (b, along_b) = sides
+    batch = [d for d in along_a if d in along_b]
+    rows, columns = ([d for d in along if d not in batch] for along in (along_a, along_b))
+    made = [*batch, *rows, *columns]
+    if not (rows and columns) or sorted(made) != list(range(v.ndim)):
+        return []
+    shared = tuple(tuple(along.index(d) for d in batch) for along in (along_a, along_b))
+    return [(v, (a, b), ((), (), *shared, tuple(map(made.index, range(v.ndim)))), path)]
+
+
+def _spread_from(x) -> tuple | None:
+    """What an array is spread from, along none of whose dimensions it is the same, and where these are."""
+    if x.form != "broadcast":
+        return None
+    a = x.args[0]
+    dims = tuple(d for d, n in zip(x.params.dims, a.shape) if n != 1 or x.shape[d] == 1)
+    if len(dims) < a.ndim:
+        if a.form != "reshape":
+            return None
+        a = a.args[0]
+    return (a, dims) if a.shape == tuple(x.shape[d] for d in dims) else None
 
 
 def _core(term) -> tuple:
