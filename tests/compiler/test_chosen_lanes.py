@@ -95,3 +95,27 @@ def test_a_table_of_bytes_is_four_vectors():
     text = text_of(traced, machine=X86_64_V4._replace(features=X86_64_V4.features | {"avx512vbmi"}))
     assert text.count("call <64 x i8> @llvm.x86.avx512.vpermi2var.qi.512") == 2
     assert "masked.gather" not in text
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("size", [40, 64, 129])
+def test_rows_of_a_few_vectors_are_tables(dtype, size):
+    rng = np.random.default_rng(size)
+    x = rng.integers(0, 2 if dtype == "bool" else 100, (37, size)).astype(DTYPES[dtype])
+    places = rng.integers(-size, size, (37, 33), np.int32)
+    found = jax.jit(
+        lambda x, i: (jnp.take_along_axis(x, i, 1), jnp.take_along_axis(x, i + 1, 1, mode="fill", fill_value=1))
+    )
+    got, beyond = found(x, places)
+    np.testing.assert_array_equal(got, np.take_along_axis(x, places, 1))
+    kept = np.take_along_axis(x, (places + 1) % size, 1)
+    np.testing.assert_array_equal(beyond, np.where(places + 1 < size, kept, x.dtype.type(1)))
+
+
+def test_bytes_of_a_row_are_no_gather():
+    traced = jax.make_jaxpr(lambda x, i: jnp.take_along_axis(x, i, 1))(
+        np.zeros((50, 64), np.int16), np.zeros((50, 64), np.int32)
+    )
+    text = text_of(traced, machine=X86_64_V4)
+    assert "llvm.x86.avx512.vpermi2var.hi.512" in text
+    assert "masked.gather" not in text

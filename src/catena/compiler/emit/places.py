@@ -105,15 +105,23 @@ def _chosen(body, i: int, s, c, low: int, high: int) -> str:
     """The lanes that places tell of all that lies between their bounds."""
     e, t, size = body.e, TYPES[s.attr[1]], body.nest.together.chooses
     pointer, ((place, _),) = body.start_of(i, t.memory, s.attr[2], c)
-    lanes, vectors = _lanes(size, t.memory), []
+    element = "i16" if t.memory == "half" else t.memory
+    lanes, vectors = _lanes(size, element), []
     for start in range(low, high + 1, lanes):
         mask = None
         if high - start < lanes - 1:
             mask = "<" + ", ".join(f"i1 {'true' if start + n <= high else 'false'}" for n in range(lanes)) + ">"
-        vectors.append(e.load_raw(t, e.element(pointer, t.memory, start), lanes, 1, mask))
+        raw = e.load_raw(t, e.element(pointer, t.memory, start), lanes, 1, mask)
+        vectors.append(_as(e, raw, t.memory, element, lanes))
     short = body.short_places(place, c)
     type_, x = ("i32", short) if short is not None else ("i64", c.env[place])
-    return e.widen(choose(e, vectors, t.memory, (type_, x, low), body.width, size), t, body.width)
+    found = choose(e, vectors, element, (type_, x, low), body.width, size)
+    return e.widen(_as(e, found, element, t.memory, body.width), t, body.width)
+
+
+def _as(e, x: str, source: str, target: str, width: int) -> str:
+    """The same bits."""
+    return x if source == target else e.op(f"bitcast {vector(source, width)} {x} to {vector(target, width)}")
 
 
 _BITS = {"double": 64, "float": 32}

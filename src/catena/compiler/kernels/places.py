@@ -21,17 +21,17 @@ def table(nest, s, chooses: int, least: int) -> tuple[int, int] | None:
     """The bounds of the places that lanes read in a table of so few elements that these are lanes of vectors of
     `chooses` bytes, of which any are chosen if they have `least` (see `emit.places`); None for other loads.
     """
-    if s.op != "load" or s.args or len(s.attr[2][2]) != 1 or not chooses:
+    if s.op != "load" or len(s.attr[2][2]) != 1 or not chooses:
         return None
     ((t, k),) = s.attr[2][2]
     if k != 1 or not nest.depends[t] >> nest.vector & 1 or affine.coefficient(s.attr[2], nest.vector):
         return None
-    size, bounds = TYPES[s.attr[1]].bytes, limits(nest, t, -1)[0]
-    if bounds is None or size < least or (size != 4 and chooses != 64):
+    size, (bounds, alone) = TYPES[s.attr[1]].bytes, limits(nest, t, s.args[0] if s.args else -1)
+    if bounds is None or not alone or size < least or (size != 4 and chooses != 64):
         return None
     lanes = chooses // size
     few = bounds[1] - bounds[0] < (VECTORS if chooses == 64 else 2) * lanes and nest.width <= lanes
-    return bounds if few and TYPES[s.attr[1]].memory != "half" else None
+    return bounds if few else None
 
 
 def limits(nest, t: int, mask: int) -> tuple[tuple[int, int] | None, bool]:
