@@ -7,7 +7,7 @@ import pytest
 
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.graph.ordering import take_last
-from catena.compiler.plan import products
+from catena.compiler.plan import walks
 from catena.core.config import override
 from catena.core.errors import CompileError, JaxRuntimeError
 from compiled import compile_fn, run
@@ -65,10 +65,10 @@ def test_programs_are_as_they_were_outside_of_checked_mode():
 
 
 def test_walks_of_products():
-    products.check_walk("it", [(3, 4), (4, 1)], 12)
+    walks.check_walk("it", [(3, 4), (4, 1)], 12)
     for steps in ([(3, 4), (5, 1)], [(3, -4)]):
         with pytest.raises(CompileError, match="walks over it"):
-            products.check_walk("it", steps, 12)
+            walks.check_walk("it", steps, 12)
 
 
 def test_what_is_not_written_is_nan_or_minus_one(monkeypatch):

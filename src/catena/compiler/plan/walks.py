@@ -10,12 +10,12 @@ from catena.core.errors import CompileError
 def check(form: Contraction, a: Value, b: Value, v: Value, columns) -> None:
     """In checked mode, that the walks over the operands and the result stay inside: their steps are all known."""
     axes = [*form.batch, *form.rows, *form.terms, *columns]
-    _check_walk("its left operand", [(x.extent, x.a) for x in axes], a.size)
-    _check_walk("its right operand", [(x.extent, x.b) for x in axes], b.size)
-    _check_walk("its result", [(x.extent, x.c) for x in axes if x not in columns] + [(form.columns, 1)], v.size)
+    check_walk("its left operand", [(x.extent, x.a) for x in axes], a.size)
+    check_walk("its right operand", [(x.extent, x.b) for x in axes], b.size)
+    check_walk("its result", [(x.extent, x.c) for x in axes if x not in columns] + [(form.columns, 1)], v.size)
 
 
-def _check_walk(what: str, steps, size: int) -> None:
+def check_walk(what: str, steps, size: int) -> None:
     """Raises unless a walk of `(extent, stride)` steps from the first of `size` elements stays among them."""
     if any(n == 0 for n, _ in steps):
         return
