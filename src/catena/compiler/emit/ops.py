@@ -57,12 +57,12 @@ def emit(e: Emitter, op: str, t: Type, xs: list[str], types: list[Type], attr, w
         out = _float(e, op, types[0], xs, width, attr)
     else:
         out = _integer(e, op, types[0], xs, width, attr)
-    if t.narrow and not _is_of_type(op, t):
+    if t.narrow and not is_of_type(op, t):
         out = round_to(e, out, t, width, op in ARITHMETIC and types[0] == t)
     return out
 
 
-def _is_of_type(op: str, t: Type) -> bool:
+def is_of_type(op: str, t: Type) -> bool:
     """Whether a result is a value of a narrow dtype as it is. Rounding would quiet a NaN."""
     if t.kind == "f":
         return op == "bitcast" or OPS[op].exact and not (op in LEAVING and t.name in INCOMPLETE)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from catena.compiler.emit.ops import BOOL_ALIAS
-from catena.compiler.graph.forms import OPS
+from catena.compiler.emit.ops import BOOL_ALIAS, is_of_type
 from catena.compiler.graph.types import DTYPES, Type
 from catena.compiler.vector_math import algorithms, mathematics
 from catena.core import error_free
@@ -80,7 +79,7 @@ def compute(op: str, t: Type, xs: Sequence[np.ndarray], types: Sequence[Type], a
         if rule is None:
             raise CompileError(f"operation {op!r} on {s.name} cannot be interpreted")
         out = rule(s, xs, attr)
-    if t.narrow and not OPS[op].exact and not (op == "bitcast" and t.kind == "f"):
+    if t.narrow and not is_of_type(op, t):
         return round_to(out, t)
     return np.asarray(out, register(t))
 

@@ -116,14 +116,14 @@ def transform(memory: Memory, step: Transform) -> None:
     numbers = np.dtype(f"complex{16 * real.itemsize}")
     result: np.ndarray
     shape = (p.outer, s.n, s.lanes) if p.how == COLUMNS else (p.outer, -1)
-    source, target = (memory[b].view(numbers) for b in (step.source, step.target))
+    target = memory[step.target]
     if p.how == ODD or p.half is not None and p.half.to_spectrum:
         result = np.fft.rfft(memory[step.source].view(real).reshape(shape).astype(np.float64), axis=1)
     elif p.half is None:
         inverse = s.swapped[0] if p.chirp is None else p.chirp.inverse
         function = np.fft.ifft if inverse else np.fft.fft
-        result = function(source.reshape(shape).astype(np.complex128), axis=1)
+        result = function(memory[step.source].view(numbers).reshape(shape).astype(np.complex128), axis=1)
     else:
-        result = np.fft.irfft(source.reshape(shape).astype(np.complex128), 2 * p.half.h, axis=1)
-        target = memory[step.target].view(real)
-    target[:] = result.astype(target.dtype).reshape(-1)
+        half = memory[step.source].view(numbers).reshape(shape).astype(np.complex128)
+        result, numbers = np.fft.irfft(half, 2 * p.half.h, axis=1), real
+    target.view(numbers)[:] = result.astype(numbers).reshape(-1)
