@@ -12,7 +12,7 @@ from catena import lax
 from catena.compiler.machine import X86_64, X86_64_V3
 from catena.compiler.native.compile import program_of, shown_nests, text_of
 from catena.compiler.plan import alike
-from catena.compiler.plan.program import Contract, Launch
+from catena.compiler.plan.steps import Contract, Launch
 from catena.core.context import context
 
 shared = pytest.mark.skipif(context.check_bounds, reason="in checked mode, each step is planned by itself")

@@ -11,7 +11,8 @@ from catena import lax
 from catena.compiler.machine import AARCH64, X86_64_V3
 from catena.compiler.native.compile import program_of, text_of
 from catena.compiler.plan import pieces
-from catena.compiler.plan.program import Launch, walk
+from catena.compiler.plan.program import walk
+from catena.compiler.plan.steps import Launch
 
 STEPS = 40
 

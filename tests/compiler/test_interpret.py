@@ -15,7 +15,8 @@ from catena.compiler.interpret import operations
 from catena.compiler.interpret.program import RULES, run
 from catena.compiler.machine import AARCH64, X86_64_V3
 from catena.compiler.native import compile as compiler
-from catena.compiler.plan.program import ARENA, Launch, Rows
+from catena.compiler.plan.program import ARENA
+from catena.compiler.plan.steps import Launch, Rows
 from catena.compiler.vector_math import NAMES
 from catena.core.errors import CompileError
 from golden_programs import CASES

@@ -13,7 +13,7 @@ from catena.compiler.graph import settled
 from catena.compiler.machine import X86_64_V4, Sharing
 from catena.compiler.native import compile as compiler
 from catena.compiler.native import host
-from catena.compiler.plan.program import Launch
+from catena.compiler.plan.steps import Launch
 
 
 def wave(*extents):

@@ -9,7 +9,8 @@ from catena.compiler.emit.program import RULES as EMITTED
 from catena.compiler.machine import AARCH64, SAPPHIRE_RAPIDS, X86_64_V3, X86_64_V4
 from catena.compiler.native import compile as compiler
 from catena.compiler.plan.passes import PASSES, plan
-from catena.compiler.plan.program import ARENA, Copy, Launch, StackLength, Step
+from catena.compiler.plan.program import ARENA, Step
+from catena.compiler.plan.steps import Copy, Launch, StackLength
 from catena.compiler.plan.verify import verify
 from catena.core.config import config
 from catena.core.errors import CompileError

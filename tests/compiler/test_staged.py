@@ -10,7 +10,7 @@ import catena.numpy as jnp
 from catena.compiler.machine import X86_64, X86_64_V3, X86_64_V4
 from catena.compiler.native import compile as compiler
 from catena.compiler.native import host
-from catena.compiler.plan.program import Launch
+from catena.compiler.plan.steps import Launch
 from catena.core.context import context
 
 LIMIT = 1 << 12  # bytes, in these tests

@@ -9,7 +9,7 @@ from catena import lax
 from catena.compiler.interpret.program import run
 from catena.compiler.machine import AARCH64
 from catena.compiler.native import compile as compiler
-from catena.compiler.plan.program import Copy, Scan, While
+from catena.compiler.plan.steps import Copy, Scan, While
 from catena.compiler.plan.verify import verify
 
 N = 100

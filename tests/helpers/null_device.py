@@ -12,7 +12,8 @@ import numpy as np
 
 from catena.compiler.interpret.program import run
 from catena.compiler.native import compile as compiler
-from catena.compiler.plan.program import NewStack, Program, ReadStack, StackLength, WriteStack
+from catena.compiler.plan.program import Program
+from catena.compiler.plan.steps import NewStack, ReadStack, StackLength, WriteStack
 from catena.runtime import kernels
 
 _planned = threading.local()

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from catena.compiler.emit import contract, launches, parallel
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph import symbols
-from catena.compiler.plan.program import ARENA, Buffer, Contract, Launch, Rows, Step
+from catena.compiler.plan.program import ARENA, Buffer, Step
+from catena.compiler.plan.steps import Contract, Launch, Rows
 
 FEWEST = 32  # calls in a row, from which they are rows,
 FEWEST_OF_STUB = 4  # if so many, in the mean, have the same stub, which takes as long to compile

@@ -12,7 +12,7 @@ from catena.compiler.emit import launches, parallel, tiles
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph import symbols
 from catena.compiler.plan.contraction import Axis, Part, Plan, Tasks
-from catena.compiler.plan.program import Contract
+from catena.compiler.plan.steps import Contract
 
 
 def contract(w, step: Contract) -> None:
@@ -233,9 +233,7 @@ class _Loops:
         e.end_loop(opened)
 
     def _tile(self, a, b, c, t: str, length, adds, columns: int, keeps: str | None = None) -> None:
-        """Tile `t` down the rows, which is another one where rows are left, and it is theirs; or the one that `keeps`
-        the panel.
-        """
+        """Tile `t` down the rows: the one that `keeps` the panel, or, where rows are left and it is theirs, another."""
         p, full = self.plan, self._number(self.plan.full)
         row = self._first_row(t, self._number(p.rows), full)
         a, c = self._steps(a, row, p.row_step), self._steps(c, row, p.row.c)

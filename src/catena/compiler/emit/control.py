@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from catena.compiler.emit import interrupts
 from catena.compiler.emit.checks import LoopCounter, stop_if_failed
-from catena.compiler.plan.program import Branch, Buffer, Scan, While
+from catena.compiler.plan.program import Buffer
+from catena.compiler.plan.steps import Branch, Scan, While
 
 
 def while_loop(w, step: While) -> None:

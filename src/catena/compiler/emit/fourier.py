@@ -21,7 +21,7 @@ from catena.compiler.graph.fourier import (
 )
 from catena.compiler.graph.types import TYPES, literal
 from catena.compiler.plan.fourier import COLUMNS, FEW, HALVES, MANY, ODD, SHORT, Half, Numbers, Sweep, Transforms
-from catena.compiler.plan.program import Transform
+from catena.compiler.plan.steps import Transform
 
 LINE = 64
 WORK = 64  # units of work (see `plan.sharing.work`) for each number in a sweep

@@ -10,8 +10,8 @@ import numpy as np
 
 from catena.compiler.emit import parallel
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.plan.products import Product
-from catena.compiler.plan.program import Gemm
+from catena.compiler.plan.blas import Product
+from catena.compiler.plan.steps import Gemm
 from catena.runtime import kernels
 from catena.runtime import library as routines
 

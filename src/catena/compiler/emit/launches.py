@@ -13,8 +13,8 @@ from catena.compiler.graph.forms import COSTLY
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.plan.pauses import Pause
-from catena.compiler.plan.program import Launch, Rows
 from catena.compiler.plan.ranges import Open
+from catena.compiler.plan.steps import Launch, Rows
 
 
 class Text(NamedTuple):

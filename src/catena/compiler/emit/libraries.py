@@ -8,7 +8,7 @@ import numpy as np
 
 from catena.compiler.emit import subnormals, tasks
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.plan.program import Host, Lapack
+from catena.compiler.plan.steps import Host, Lapack
 from catena.runtime import kernels
 
 CALLBACK_RAISED = -1

@@ -39,7 +39,7 @@ from catena.compiler.emit.marks import Marks
 from catena.compiler.emit.module import NUMBERS, TABLE, Module, Texts, digest
 from catena.compiler.graph.region import Value
 from catena.compiler.machine import Machine
-from catena.compiler.plan import program as steps
+from catena.compiler.plan import steps
 from catena.compiler.plan.amx import AmxPacking, AmxProduct
 from catena.compiler.plan.memory import SLOT_BYTES
 from catena.compiler.plan.program import ARENA, CONSTANT, NULL, PART, SLOT, Block, Buffer, Program, Step

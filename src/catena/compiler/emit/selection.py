@@ -14,8 +14,8 @@ from functools import cache
 from catena.compiler.emit import sorting
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.tasks import balanced, in_tasks
-from catena.compiler.plan.program import Select
 from catena.compiler.plan.sorting import BLOCK, FEW, Selection
+from catena.compiler.plan.steps import Select
 
 WORK = 4  # units of work (see `plan.sharing.work`) for each key
 

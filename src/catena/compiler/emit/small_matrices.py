@@ -19,7 +19,7 @@ from catena.compiler.emit import ops, tasks
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.members import Index, Members
 from catena.compiler.graph.types import TYPES, Type, constant, vector
-from catena.compiler.plan.program import SmallMatrices
+from catena.compiler.plan.steps import SmallMatrices
 
 WRITTEN_OUT = 4  # rows of matrices whose loops are written out
 

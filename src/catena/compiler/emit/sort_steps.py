@@ -10,8 +10,8 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.row_sorting import WORK_OF_KEY, Rows, sort_long
 from catena.compiler.emit.tasks import in_tasks, over_rows
 from catena.compiler.graph.types import vector
-from catena.compiler.plan.program import Order, Ranks, Sort
 from catena.compiler.plan.sorting import position_bits
+from catena.compiler.plan.steps import Order, Ranks, Sort
 
 FILL = 1 << 14  # keys in a task that prepares a part of a long row
 WORK_OF_ELEMENT = 8  # units of work (see `plan.sharing.work`) for each of them

@@ -7,7 +7,7 @@ unless it returns stacks: then the head of their chain goes to one more result, 
 from __future__ import annotations
 
 from catena.compiler.emit import stacks
-from catena.compiler.plan.program import NewStack, ReadStack, StackLength, WriteStack
+from catena.compiler.plan.steps import NewStack, ReadStack, StackLength, WriteStack
 from catena.runtime.status import OUT_OF_MEMORY
 
 

@@ -55,7 +55,7 @@ def second(body: BodyWriter, i: int, c: Copy) -> str:
 def quotient(body: BodyWriter, i: int, c: Copy) -> str | None:
     """Division `i` in a part of short rows, by what is inverted before their loop; None where the divider does it."""
     s, name, e = body.nest.stmts[i], body.layout.function(i), body.e
-    if name == s.op or (FIRST, i) not in c.env:
+    if name == s.op or body.short is None or (FIRST, i) not in c.env:
         return None
     t, dividend, known = TYPES[s.type], body.use(s.args[0], c, body.width), body.layout.known(i)
     stage = stages.LANES if body.short.is_in_parts(s.args[1]) else stages.SECOND

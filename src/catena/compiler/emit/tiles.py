@@ -277,8 +277,8 @@ def _terms(e: Emitter, tile: Tile, outer, rows: list[str], at: str, b: str, sums
         i, at = e.op(f"add nuw nsw i64 {here.i}, 1"), e.op(f"add nsw i64 {here.at}, {term.a}")
         here = Loop(i, at, e.element(here.b, tile.type.memory, term.b), new)
     types = ("i64", "i64", "ptr", *[v] * len(sums))
-    phis = zip(types, *((x.i, x.at, x.b, *x.sums) for x in (first, start, here)))
-    phis = [f"  {x} = phi {t} [ {s}, %{before} ], [ {y}, %{e.block} ]" for t, x, s, y in phis]
+    changing = zip(types, *((x.i, x.at, x.b, *x.sums) for x in (first, start, here)))
+    phis = [f"  {x} = phi {t} [ {s}, %{before} ], [ {y}, %{e.block} ]" for t, x, s, y in changing]
     e.lines[line : line + len(phis)] = phis
     more = e.op(f"icmp ult i64 {here.i}, {term.extent}")
     after = e.label()
@@ -301,9 +301,9 @@ def _step(e: Emitter, tile: Tile, rows: list[str], at: str, b: str, sums: list[s
     t, out, ys = tile.type, [], _row_of_b(e, tile, b)
     if tile.keeps:
         _keep(e, tile, b, i, ys)
-    for i, row in enumerate(rows):
+    for k, row in enumerate(rows):
         x = e.splat(e.load(t, e.element(row, t.memory, at), 1), t.register, tile.width)
-        out += [_multiply_add(e, t, v, x, y, sums[i * tile.vectors + j], tile.width) for j, y in enumerate(ys)]
+        out += [_multiply_add(e, t, v, x, y, sums[k * tile.vectors + j], tile.width) for j, y in enumerate(ys)]
     return out
 
 
@@ -316,9 +316,7 @@ def _row_of_b(e: Emitter, tile: Tile, b: str) -> list[str]:
 
 
 def _keep(e: Emitter, tile: Tile, b: str, i: str, ys: list[str]) -> None:
-    """Writes row `i` of B to `to`, and asks for lines some rows before it comes to them: from row to row, processors
-    do not.
-    """
+    """Writes row `i` of B to `to`, and asks for lines some rows ahead, as processors do not from row to row."""
     t, width = tile.type, tile.width
     to = e.element("%to", t.memory, e.op(f"mul nuw nsw i64 {i}, {tile.vectors * width}"))
     later = e.element(b, t.memory, e.op(f"mul nsw i64 %by_b, {ROWS_AHEAD}"))

@@ -102,8 +102,8 @@ def _direct(b, x, w, lhs_spec, rhs_spec, sizes: Sizes, feature_groups: int, batc
 
 def _fills_lanes_by_places(x, w, lhs_spec, rhs_spec, sizes: Sizes, out) -> bool:
     """Whether places along the last dimension of space fill lanes that the few output channels leave empty, and input
-    channels do not lie in the lanes (see `plan.products`); where places do not lie so either, each number of the image,
-    which is brought there, is used often enough.
+    channels do not lie in the lanes (see `plan.convolutions`); where places do not lie so either, each number of the
+    image, which is brought there, is used often enough.
     """
     if not out or sizes.strides[-1] > 1 or w.dtype.itemsize < 4:
         return False

@@ -452,10 +452,10 @@ def _as_product(v, path: list) -> list:
     """An outer product, or a batch of them, that of the first two operands of `v`, as one of products (see
     `_products`); none where it is none.
     """
-    sides = [_spread_from(x) for x in v.args[:2]]
-    if KIND[v.dtype] != "f" or v.nbytes < LEAST_OUTER or None in sides:
+    left, right = (_spread_from(x) for x in v.args[:2])
+    if KIND[v.dtype] != "f" or v.nbytes < LEAST_OUTER or left is None or right is None:
         return []
-    (a, along_a), (b, along_b) = sides
+    (a, along_a), (b, along_b) = left, right
     batch = [d for d in along_a if d in along_b]
     rows, columns = ([d for d in along if d not in batch] for along in (along_a, along_b))
     made = [*batch, *rows, *columns]

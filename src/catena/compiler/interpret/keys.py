@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from catena.compiler.interpret.memory import Memory
-from catena.compiler.plan.program import Buffer, Order, Ranks, Select, Sort
+from catena.compiler.plan.program import Buffer
+from catena.compiler.plan.steps import Order, Ranks, Select, Sort
 
 
 def sort(memory: Memory, step: Sort) -> None:

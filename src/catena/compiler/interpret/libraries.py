@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 
 from catena.compiler.interpret.memory import Memory
-from catena.compiler.plan.program import Host, Lapack
+from catena.compiler.plan.steps import Host, Lapack
 from catena.runtime import kernels, lapack_calls
 
 

@@ -13,7 +13,7 @@ from catena.compiler.interpret.memory import Memory
 from catena.compiler.plan.amx import BYTES, GROUP, SIDE, AmxPacking, AmxProduct
 from catena.compiler.plan.contraction import Axis, Plan
 from catena.compiler.plan.fourier import COLUMNS, ODD
-from catena.compiler.plan.program import Contract, Gemm, Transform
+from catena.compiler.plan.steps import Contract, Gemm, Transform
 from catena.core.errors import CompileError
 
 WIDER = {np.dtype(a): np.dtype(b) for a, b in (("float32", "float64"), ("complex64", "complex128"))}

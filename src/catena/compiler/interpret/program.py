@@ -16,8 +16,7 @@ import numpy as np
 from catena.compiler.interpret import keys, libraries, nests, products, small_matrices
 from catena.compiler.interpret.memory import Memory
 from catena.compiler.interpret.nests import Place
-from catena.compiler.plan import program as steps
-from catena.compiler.plan import ranges
+from catena.compiler.plan import ranges, steps
 from catena.compiler.plan.amx import AmxPacking, AmxProduct
 from catena.compiler.plan.program import Block, Program, Step
 from catena.core import failures

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from catena.compiler.interpret.memory import Memory
-from catena.compiler.plan.program import SmallMatrices
+from catena.compiler.plan.steps import SmallMatrices
 
 
 def small_matrices(memory: Memory, step: SmallMatrices) -> None:

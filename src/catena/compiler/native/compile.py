@@ -25,7 +25,8 @@ from catena.compiler.native.image import image
 from catena.compiler.native.recording import replaced
 from catena.compiler.native.report import describe
 from catena.compiler.plan.passes import plan
-from catena.compiler.plan.program import Launch, Program
+from catena.compiler.plan.program import Program
+from catena.compiler.plan.steps import Launch
 from catena.core import failures
 from catena.core.context import context
 from catena.core.errors import CompileError

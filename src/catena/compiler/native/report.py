@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from catena.compiler.graph.forms import FORMS
 from catena.compiler.graph.region import Value
 from catena.compiler.plan.fuse import Fused, Kernel, Step
-from catena.compiler.plan.products import sizes
+from catena.compiler.plan.product_kinds import sizes
 from catena.compiler.plan.stitch import RowGroup
 
 

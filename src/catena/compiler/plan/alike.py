@@ -14,7 +14,8 @@ from typing import NamedTuple
 from catena.compiler.graph.forms import FORMS, PARTS
 from catena.compiler.graph.region import Value
 from catena.compiler.plan.fuse import Fused, Kernel
-from catena.compiler.plan.program import Buffer, Contract, Launch, Step
+from catena.compiler.plan.program import Buffer, Step
+from catena.compiler.plan.steps import Contract, Launch
 from catena.compiler.plan.storage import is_checked
 
 

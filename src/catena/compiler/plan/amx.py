@@ -21,7 +21,7 @@ from catena.compiler.graph.types import NAMES, TYPES, Type
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Machine
-from catena.compiler.plan import nests, products
+from catena.compiler.plan import nests, product_kinds, products, tiled, views
 from catena.compiler.plan.copies import beside, copied
 from catena.compiler.plan.fuse import Step as FusedStep
 from catena.compiler.plan.launches import launch
@@ -181,21 +181,21 @@ def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
     assert v is not None
     (lhs, rhs), (lc, rc, lb, rb) = v.args, v.params.numbers
     lfree, rfree = _others(lhs, lc, lb), _others(rhs, rc, rb)
-    members, rows, columns, terms = products.sizes(v)
+    members, rows, columns, terms = product_kinds.sizes(v)
     a, by_member, by_row, is_copy = _left(p, frame, lhs, (lb, lfree, lc), rows)
     b = _right(p, frame, rhs, (rb, rc, rfree), (members, terms, columns))
     types = TYPES[NAMES[lhs.dtype]], TYPES[NAMES[v.dtype]]
     form = Plan(*types, members, rows, columns, terms, by_member, by_row, 1, 1, 1, 1)
-    products.count(p, form.products, (lhs, rhs, v))
+    tiled.count(p, form.products, (lhs, rhs, v))
     by_rows = _tasks(form, p.machine, True)
     enough = by_rows.tasks >= min(_wanted(form), p.machine.sharing.row_tasks) or form.products < SHARED
-    after, in_place = products.epilogue(p, frame, step, enough)
+    after, in_place = tiled.epilogue(p, frame, step, enough)
     plan = _tasks(form, p.machine, False) if after is None else by_rows
     past = after is None and not p.depth and v.nbytes >= p.machine.memory.streamed
     of_after = {} if after is None else p.operands(frame, after)
     frame.steps.append(AmxProduct(plan, a, b, p.address(frame, v), past, after, in_place, of_after))
     p.free_here(frame, (a, b) if is_copy else (b,))
-    products.follow(p, frame, step, after, in_place)
+    tiled.follow(p, frame, step, after, in_place)
 
 
 def _others(x: Value, *taken) -> list[int]:
@@ -208,10 +208,10 @@ def _others(x: Value, *taken) -> list[int]:
 def _left(p: Planner, frame: Frame, x: Value, dims, rows: int) -> tuple[Buffer, int, int, bool]:
     """Where the left operand is, its elements from a member and from a row to the next, and whether it is a copy."""
     members, _, terms = (math.prod(x.shape[d] for d in group) for group in dims)
-    found, each = products.strides(frame, x), BYTES // x.dtype.itemsize
+    found, each = views.strides(frame, x), BYTES // x.dtype.itemsize
     if found is not None and rows >= SIDE and terms % each == 0:
         base, steps = found
-        by_member, by_row, by_term = [products.group(x, steps, group) for group in dims]
+        by_member, by_row, by_term = [views.group(x, steps, group) for group in dims]
         if by_member is not None and by_row is not None and by_term == 1:
             return p.address(frame, base), by_member, by_row, False
     room = [members, max(rows, SIDE), -(-terms // each) * each]
@@ -224,9 +224,9 @@ def _in_room(p: Planner, frame: Frame, x: Value, order, shape: tuple, room: list
     memory that is there `anew`, where it does not change in one.
     """
     outside = frame.outside
-    if outside is not None and products.is_fixed(outside, x):
+    if outside is not None and views.is_fixed(outside, x):
         with p.before(outside):
-            made = _in_room(p, outside.frame, products.fixed(outside, x), order, shape, room, True)
+            made = _in_room(p, outside.frame, views.fixed(outside, x), order, shape, room, True)
         outside.made.append(made)
         return made
     return copied(p, frame, _padded(frame, _moved(frame, x, order, shape), room), anew)
@@ -237,14 +237,14 @@ def _right(p: Planner, frame: Frame, x: Value, dims, shape: tuple[int, int, int]
     columns of a panel, a group): from where it lies, or from a copy whose columns lie side by side.
     """
     outside = frame.outside
-    if outside is not None and products.is_fixed(outside, x):
+    if outside is not None and views.is_fixed(outside, x):
         with p.before(outside):
-            made = _right(p, outside.frame, products.fixed(outside, x), dims, shape, True)
+            made = _right(p, outside.frame, views.fixed(outside, x), dims, shape, True)
         outside.made.append(made)
         return made
     form = Panels(TYPES[NAMES[x.dtype]], *shape, 0, 0)
-    found, packed = products.strides(frame, x), None
-    steps = [] if found is None else [products.group(x, found[1], group) for group in dims]
+    found, packed = views.strides(frame, x), None
+    steps = [] if found is None else [views.group(x, found[1], group) for group in dims]
     apart = [step for step in steps if step is not None]
     size = form.members * form.panels * form.panel
     if found is not None and len(apart) == len(dims) and (apart[2] == 1 or form.columns == 1):
@@ -320,10 +320,10 @@ def _tasks(plan: Plan, machine: Machine, by_rows: bool) -> Plan:
 
 def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
     """A product: of narrow numbers as they are, or another one."""
-    if not products.is_narrow(v):
+    if not product_kinds.is_narrow(v):
         products.dot(p, frame, i, v)
         return
-    products.define(p, frame, frame.fused.steps[i])
+    tiled.define(p, frame, frame.fused.steps[i])
     multiply(p, frame, frame.fused.steps[i])
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from catena.compiler.graph.forms import OPS
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.machine import Machine
-from catena.compiler.plan import contraction, products, turning
+from catena.compiler.plan import contraction, product_kinds, turning
 from catena.compiler.plan.block_loops import Loop, put
 from catena.compiler.plan.block_places import SUMMED, needs, place_in
 from catena.core.dtypes import KIND
@@ -66,14 +66,14 @@ def _is_large(v: Value, machine: Machine) -> bool:
     """Whether a value is a product that should not be stored."""
     if v.form != "dot" or v.nbytes < LARGE or not _may_be_cut(v, machine):
         return False
-    _, rows, columns, terms = products.sizes(v)
+    _, rows, columns, terms = product_kinds.sizes(v)
     return min(rows, columns) >= SLENDER * terms
 
 
 def _may_be_cut(v: Value, machine: Machine) -> bool:
-    if v.form != "dot" or KIND[v.dtype] != "f" or min(products.sizes(v)[1:3]) < 2:
+    if v.form != "dot" or KIND[v.dtype] != "f" or min(product_kinds.sizes(v)[1:3]) < 2:
         return False
-    return products.has_tiles(v, machine) or products.few(v, machine) is not None
+    return product_kinds.has_tiles(v, machine) or product_kinds.few(v, machine) is not None
 
 
 @dataclass
@@ -104,7 +104,7 @@ class Work:
         for v in reversed(self.live):
             if v.number in self.large and not self._is_taken(v):
                 self.large.discard(v.number)
-        found = [products.sizes(v) for v in self.live if v.number in self.large and _is_large(v, self.machine)]
+        found = [product_kinds.sizes(v) for v in self.live if v.number in self.large and _is_large(v, self.machine)]
         if not found:
             return False
         self.least = min(rows * columns for _, rows, columns, _ in found) // 4
@@ -153,8 +153,8 @@ class Work:
         at = place_in(u, i, self.axis) if u.form == "dot" and _may_be_cut(u, self.machine) else None
         if at != SUMMED:
             return at
-        is_cut_up = products.has_tiles(u, self.machine) and not products.is_narrow(u)  # and added to what is there
-        return SUMMED if is_cut_up and len(u.params.numbers[0]) == 1 else None
+        is_added = product_kinds.has_tiles(u, self.machine) and not product_kinds.is_narrow(u)  # to what is there
+        return SUMMED if is_added and len(u.params.numbers[0]) == 1 else None
 
     def _place(self, v: Value) -> None:
         """Notes where the axis is in a value, and at which level it is made."""

@@ -14,7 +14,8 @@ from catena.compiler.graph import forms
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.plan.memory import SLOT_BYTES
 from catena.compiler.plan.planner import Frame, Outside, Planner
-from catena.compiler.plan.program import SLICE, SLOT, Block, Branch, Buffer, Scan, While
+from catena.compiler.plan.program import SLICE, SLOT, Block, Buffer
+from catena.compiler.plan.steps import Branch, Scan, While
 
 UNKNOWN_TRIPS = 8  # of a loop that ends when its condition says so
 

@@ -15,7 +15,7 @@ import math
 from catena.compiler.graph.region import Value
 from catena.compiler.kernels import short_rows
 from catena.compiler.machine import Machine
-from catena.compiler.plan import bands, products, stitch
+from catena.compiler.plan import bands, product_kinds, stitch
 from catena.compiler.plan.fuse import Fused, Step
 
 AHEAD = 8  # steps to look over for the kernel
@@ -27,7 +27,7 @@ def attach(fused: Fused, nest_of, machine: Machine) -> None:
     steps, gone = fused.steps, set()
     for i, step in enumerate(steps):
         v = step.node
-        if v is None or not products.has_tiles(v, machine) or i in gone:
+        if v is None or not product_kinds.has_tiles(v, machine) or i in gone:
             continue
         j = _follower(steps, i, v.number, gone)
         if j is None or not _runs_by_rows(steps[j], v, nest_of):
@@ -52,7 +52,7 @@ def _follower(steps: list[Step], i: int, number: int, gone: set[int]) -> int | N
 
 
 def _runs_by_rows(step: Step, v: Value, nest_of) -> bool:
-    kernel, shape = step.kernel, products.row_shape(v)
+    kernel, shape = step.kernel, product_kinds.row_shape(v)
     count = math.prod(shape)
     if not shape or kernel.space[: len(shape)] != shape or any(a < len(shape) for a in kernel.axes) or count < 2:
         return False

@@ -17,7 +17,7 @@ from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import TYPES
 from catena.compiler.machine import Machine
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.plan.program import Transform
+from catena.compiler.plan.steps import Transform
 from catena.core.dtypes import KIND
 
 

@@ -17,7 +17,8 @@ from catena.compiler.plan import ahead, alike, bands, elements, partial, pauses,
 from catena.compiler.plan.alike import Planned, Structure
 from catena.compiler.plan.nests import TOGETHER
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.plan.program import Launch, Rows, nest_flops
+from catena.compiler.plan.program import nest_flops
+from catena.compiler.plan.steps import Launch, Rows
 from catena.core.context import context
 
 INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place

@@ -10,7 +10,7 @@ from catena.compiler.graph import forms
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import NAMES
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.plan.program import Host, Lapack, NewStack, ReadStack, SmallMatrices, StackLength, WriteStack
+from catena.compiler.plan.steps import Host, Lapack, NewStack, ReadStack, SmallMatrices, StackLength, WriteStack
 
 PASSES = 16  # that a routine makes over a matrix for each of its rows, when it is asked how long many will take
 CALL = 64  # what a call costs besides, as so many more elements in each row

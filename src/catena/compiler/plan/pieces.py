@@ -13,7 +13,8 @@ from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.kernels.loops import Nest
-from catena.compiler.plan.program import SLOT, Block, Buffer, Copy, Launch, walk
+from catena.compiler.plan.program import SLOT, Block, Buffer, walk
+from catena.compiler.plan.steps import Copy, Launch
 
 WIDER = 0
 ELEMENT = 8  # bytes at most

@@ -24,7 +24,8 @@ from catena.compiler.plan.fuse import Fused
 from catena.compiler.plan.fuse import Step as FusedStep
 from catena.compiler.plan.memory import SLOT_BYTES, SLOTS, Arena
 from catena.compiler.plan.nests import NestBuilder
-from catena.compiler.plan.program import ARENA, CELL, CONSTANT, PART, SLOT, Block, Buffer, Copy, Step
+from catena.compiler.plan.program import ARENA, CELL, CONSTANT, PART, SLOT, Block, Buffer, Step
+from catena.compiler.plan.steps import Copy
 from catena.core import failures
 from catena.core.errors import CompileError
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from catena.compiler.graph.region import Value
 from catena.compiler.machine import Machine, Sorting
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.plan.program import Buffer, Order, Ranks, Select, Sort
+from catena.compiler.plan.program import Buffer
+from catena.compiler.plan.steps import Order, Ranks, Select, Sort
 
 # Selection: the buffer for what passes the threshold.
 LEAST_ROOM = 256  # keys in the buffer; at least, ROOM times k

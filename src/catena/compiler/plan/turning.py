@@ -14,7 +14,7 @@ from catena.compiler.graph.products import fills_lanes_turned, spread
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.graph.transposes import adds_along_lines, in_memory, product_under, turnable
 from catena.compiler.machine import Machine
-from catena.compiler.plan import products
+from catena.compiler.plan import product_kinds
 from catena.core.dtypes import KIND
 
 FEW = 128  # columns, beside which a left operand that is read across is not copied
@@ -44,7 +44,7 @@ def _has_one_term(v: Value) -> bool:
     """Whether a product adds nothing up. In a loop it is written as a product all the same, which might be done before
     or after the loop; what is left of these is elementwise, as it is elsewhere (see `graph.products`).
     """
-    if v.form != "dot" or not v.size or KIND[v.dtype] not in "fiu" or products.is_narrow(v):
+    if v.form != "dot" or not v.size or KIND[v.dtype] not in "fiu" or product_kinds.is_narrow(v):
         return False
     return all(v.args[0].shape[d] == 1 for d in v.params.numbers[0])
 
@@ -60,7 +60,7 @@ def _multiplied(v: Value) -> list[Value]:
 
 def _reads_once(v: Value, machine: Machine) -> bool:
     """Whether a product with a vector, computed by a loop nest, is of widened floats, which nobody need write then."""
-    if v.form != "dot" or not v.size or KIND[v.dtype] != "f" or products.has_tiles(v, machine):
+    if v.form != "dot" or not v.size or KIND[v.dtype] != "f" or product_kinds.has_tiles(v, machine):
         return False
     vector, matrix = _with_vector(v)
     under = in_memory(matrix, ())[0]
@@ -127,8 +127,8 @@ def _is_read_across(product: Value, machine: Machine) -> bool:
     if not adds_along_lines(product) or not has_tiles_either_way(product, machine):
         return False
     lhs, (lc, _, _, _) = product.args[0], product.params.numbers
-    _, rows, columns, terms = products.sizes(product)
-    apart = products.apart(lhs, lc) * lhs.dtype.itemsize
+    _, rows, columns, terms = product_kinds.sizes(product)
+    apart = product_kinds.apart(lhs, lc) * lhs.dtype.itemsize
     return columns < FEW and rows >= 2 * columns and apart >= APART and rows * terms * lhs.dtype.itemsize >= LARGE
 
 
@@ -148,4 +148,4 @@ def _exchange(v: Value, users: dict[int, list[Value]], kept: set[int], machine: 
 
 def has_tiles_either_way(product: Value, machine: Machine) -> bool:
     """Whether the sums are the same, term after term."""
-    return products.has_tiles(product, machine)
+    return product_kinds.has_tiles(product, machine)

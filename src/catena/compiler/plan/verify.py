@@ -9,7 +9,8 @@ from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.conditions import LOADS
-from catena.compiler.plan.program import ARENA, ARGUMENT, CONSTANT, NULL, Block, Buffer, Copy, Launch, Program, Step
+from catena.compiler.plan.program import ARENA, ARGUMENT, CONSTANT, NULL, Block, Buffer, Program, Step
+from catena.compiler.plan.steps import Copy, Launch
 from catena.core.errors import CompileError
 
 

@@ -1,0 +1,176 @@
+"""How a product is made: by tiles, as a loop nest over terms or columns, or by BLAS. Asked of its value alone."""
+
+from __future__ import annotations
+
+import math
+
+from catena.compiler.graph.convolution import terms_side_by_side
+from catena.compiler.graph.forms import Convolve
+from catena.compiler.graph.products import FLOOR, LONG, SUMS, has_terms_side_by_side
+from catena.compiler.graph.region import Value
+from catena.compiler.graph.symbols import remembered
+from catena.compiler.graph.transposes import in_memory
+from catena.compiler.graph.types import NAMES, TYPES
+from catena.compiler.kernels.loops import COPIES
+from catena.compiler.machine import Machine
+from catena.compiler.plan import views
+from catena.core.dtypes import KIND
+
+FEW = 3  # rows or columns of a product whose lanes are terms, if these lie side by side in the other operand
+WRITTEN_OUT = 512  # multiplications from which each of these is a sum of its own
+ROWS_READING = 2  # for each of which the columns of a right operand would be gathered
+FEWEST_ROWS, FEWEST_TERMS = 16, 16  # where lanes are terms, from which the right operand is copied to have them so
+LEAST_IN_TILES = 512  # multiplications, below FLOOR, where lanes of a loop nest would be columns
+FEWEST_BESIDE_VECTOR = 64  # likewise where one operand is a vector, and the other is read once
+
+
+def reads_columns_apart(v: Value, machine: Machine) -> bool:
+    """Whether some rows would each read the columns of a small right operand one by one, since its terms lie side by
+    side. These are so few that they are added up one by one, wherever they lie.
+    """
+    if KIND[v.dtype] not in "fiu" or v.size == 0:
+        return False
+    rhs, rc = v.args[1], v.params.numbers[1]
+    _, m, n, terms = sizes(v)
+    few_terms = 1 < terms <= machine.vector_bytes // v.dtype.itemsize
+    return few_terms and m >= ROWS_READING and n > 1 and has_terms_side_by_side(rhs, rc)
+
+
+def few(v: Value, machine: Machine) -> int | None:
+    """Which operand of a product has so few rows or columns that lanes are better filled with terms, which lie side by
+    side in the other one; None where neither has.
+    """
+    if v.form != "dot" or v.size == 0 or KIND[v.dtype] not in "fiu" or is_narrow(v):
+        return None
+    _, m, n, terms = sizes(v)
+    lanes = machine.vector_bytes // v.dtype.itemsize
+    most = max(FEW, lanes // 2 - 1) if terms >= lanes else FEW  # less than half a vector
+    if m * n * terms < WRITTEN_OUT:
+        return None
+    for side, own, other in sorted([(1, n, m), (0, m, n)], key=lambda found: found[1]):
+        if (
+            (1 < own <= most or is_half(v, side, machine))
+            and other > 1
+            and has_terms_side_by_side(v.args[1 - side], v.params.numbers[1 - side])
+        ):
+            return side
+    return None
+
+
+def is_half(v: Value, side: int, machine: Machine) -> bool:
+    """Whether the columns of a right operand fill half a vector, and a near cache holds their terms. As many rows of
+    a left one find a matrix in panels in loops, where it is packed once.
+    """
+    _, _, n, terms = sizes(v)
+    size = v.dtype.itemsize
+    near = n * terms * size <= machine.memory.second_cache
+    return side == 1 and n > FEW and 2 * n * size == machine.vector_bytes and terms >= LONG and near
+
+
+def accumulators(v: Value, machine: Machine) -> int:
+    """The accumulators of a sum of a product as a loop nest: one where the sums of several columns, and of the rows
+    that are done at once beside these, are so many that none waits for itself.
+    """
+    side = few(v, machine)
+    _, m, n, terms = sizes(v)
+    own = 0 if side is None else (m, n)[side]
+    return 1 if own > FEW and terms >= LONG else COPIES
+
+
+def free_dimensions(v: Value) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The dimensions of a product that are those of its left operand alone, and of the right one."""
+    lc, _, lb, _ = v.params.numbers
+    rows = v.args[0].ndim - len(lc)
+    return tuple(range(len(lb), rows)), tuple(range(rows, v.ndim))
+
+
+def reads_across(v: Value, side: int, machine: Machine) -> bool:
+    """Whether many rows, whose terms lie side by side, meet a few of this operand, whose terms do not."""
+    _, m, n, terms = sizes(v)
+    if (n, m)[side] < FEWEST_ROWS and not is_half(v, side, machine) or terms < FEWEST_TERMS:
+        return False
+    return not has_terms_side_by_side(v.args[side], v.params.numbers[side])
+
+
+def is_large(v: Value, least: int = FLOOR) -> bool:
+    lhs, rhs = v.args
+    same = lhs.dtype == rhs.dtype == v.dtype
+    _, m, n, k = sizes(v)
+    return same and m * n * k >= least
+
+
+def has_tiles(v: Value, machine: Machine) -> bool:
+    """Whether a value is a contraction by tiles."""
+    if v.form == "convolve":
+        return v.size > 0 and not has_few_channels(v, machine)
+    if is_narrow(v):
+        return True
+    if v.form != "dot" or v.size == 0 or KIND[v.dtype] not in "fiu" or TYPES[NAMES[v.dtype]].narrow:
+        return False
+    _, m, n, terms = sizes(v)
+    if m > 1 and n > 1:
+        in_lanes = terms >= machine.vector_bytes // v.dtype.itemsize and all(
+            map(has_terms_side_by_side, v.args, v.params.numbers)
+        )
+        return is_large(v, FLOOR if in_lanes else LEAST_IN_TILES) and few(v, machine) is None
+    _, matrix, numbers = vector_first(v)
+    return is_large(v) and max(m, n) >= FEWEST_BESIDE_VECTOR and not has_terms_side_by_side(matrix, numbers[1])
+
+
+def is_narrow(v: Value) -> bool:
+    """Whether a value is a product of narrow numbers as they are (see `plan.amx`)."""
+    return v.form == "dot" and NAMES[v.dtype] in SUMS.get(NAMES[v.args[0].dtype], ())
+
+
+def vector_first(v: Value) -> tuple[Value, Value, tuple]:
+    """The operands and the numbers of their dimensions; where the right one is a vector, it is the left one instead:
+    the result is the same, and the matrix is read in the order of its columns.
+    """
+    lhs, rhs = v.args
+    lc, rc, lb, rb = v.params.numbers
+    _, m, n, _ = sizes(v)
+    return (rhs, lhs, (rc, lc, rb, lb)) if n == 1 < m else (lhs, rhs, v.params.numbers)
+
+
+def apart(x: Value, terms) -> int:
+    """The elements of memory from one of the terms to the next, the least of them; 0 where there are none."""
+    x, dims = in_memory(x, terms)
+    steps = views.row_major(x.shape)
+    return min((steps[d] for d in dims), default=0)
+
+
+def row_shape(v: Value) -> tuple:
+    """The leading dimensions of a contraction by tiles that are not its columns."""
+    if v.form == "convolve":
+        return v.shape[:-1]
+    lhs, (lc, _, lb, _) = v.args[0], v.params.numbers
+    return v.shape[: len(lb) if vector_first(v)[0] is not lhs else lhs.ndim - len(lc)]
+
+
+def has_few_channels(v: Value, machine: Machine) -> bool:
+    """Whether a convolution has so few output channels that lanes are better filled with terms, as in a product with
+    few columns: the input channels, which are the last dimension of the image, with the taps beside them.
+    """
+    n: Convolve = v.params
+    image, w = v.args
+    lanes = machine.vector_bytes // v.dtype.itemsize
+    if n.by_places or not n.strides or n.feature_groups > 1 or n.batch_groups > 1 or n.lhs_spec[1] != image.ndim - 1:
+        return False
+    terms = terms_side_by_side(w.shape, n.rhs_spec, n.dilation)
+    return 1 < w.shape[n.rhs_spec[0]] <= max(FEW, lanes // 2) and terms >= lanes
+
+
+def sizes(v: Value) -> tuple[int, int, int, int]:
+    """Batch, rows, columns and contracted length."""
+    lhs, rhs = v.args
+    return _sizes(lhs.shape, rhs.shape, v.params.numbers)
+
+
+@remembered(1024)
+def _sizes(left: tuple, right: tuple, numbers: tuple) -> tuple[int, int, int, int]:
+    lc, _, lb, _ = numbers
+    batch = math.prod(left[d] for d in lb)
+    k = math.prod(left[d] for d in lc)
+    elements = math.prod(left), math.prod(right)
+    m, n = (size // max(batch * k, 1) for size in elements)
+    return batch, m, n, k

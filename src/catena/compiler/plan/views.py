@@ -1,0 +1,68 @@
+"""Where the operands of products lie: the strides of views of stored arrays, and what stays as it is in a loop."""
+
+from __future__ import annotations
+
+from catena.compiler.graph.region import Value
+from catena.compiler.plan.copies import beside
+from catena.compiler.plan.planner import Frame, Outside
+from catena.core.errors import CompileError
+
+
+def is_fixed(outside: Outside | None, x: Value) -> bool:
+    """Whether a view is of what does not change in the loop around."""
+    while x.form in ("transpose", "reshape"):
+        x = x.args[0]
+    return outside is not None and x.form == "input" and x.number in outside.fixed
+
+
+def fixed(outside: Outside, x: Value) -> Value:
+    """The same view as it is called outside of the loop."""
+    if x.form == "input":
+        return outside.fixed[x.number]
+    return beside(outside.frame, x.form, x.shape, (fixed(outside, x.args[0]),), x.params)
+
+
+def uses(frame: Frame, x: Value) -> int:
+    """How often an operand is used once it is packed."""
+    outside = frame.outside
+    if outside is None or not is_fixed(outside, x):
+        return 1
+    return outside.trips * uses(outside.frame, fixed(outside, x))
+
+
+def row_major(shape) -> list[int]:
+    """Elements from one step to the next in each dimension of a contiguous array."""
+    strides, step = [0] * len(shape), 1
+    for d in reversed(range(len(shape))):
+        strides[d] = step
+        step *= shape[d]
+    return strides
+
+
+def strides(frame: Frame, x: Value) -> tuple[Value, list[int]] | None:
+    """The stored value under the transposes of `x`, and the stride of each dimension of `x` in it."""
+    order = list(range(x.ndim))
+    while not frame.fused.is_stored(x) and x.form == "transpose":
+        order = [x.params.perm[d] for d in order]
+        x = x.args[0]
+    if not frame.fused.is_stored(x):
+        return None
+    steps = row_major(x.shape)
+    return x, [steps[d] for d in order]
+
+
+def stored_strides(frame: Frame, x: Value) -> tuple[Value, list[int]]:
+    """The same of a value that is stored, or transposes what is: operands of tiles are (see `storage`)."""
+    found = strides(frame, x)
+    if found is None:
+        raise CompileError(f"v{x.number} is read as it lies in memory, but is not stored")
+    return found
+
+
+def group(x: Value, strides: list[int], dims) -> int | None:
+    """The single stride of a group of dimensions, 0 when it has one element; None when there is none."""
+    dims = [d for d in dims if x.shape[d] != 1]
+    for a, b in zip(dims, dims[1:]):
+        if strides[a] != strides[b] * x.shape[b]:
+            return None
+    return strides[dims[-1]] if dims else 0
