@@ -30,8 +30,7 @@ test-interpreted: $(VENV)/.has-test    # the tests as where there is no compiler
 
 # About what only native code has: the words of its checks of bounds, its answer to Ctrl-C, its clocks.
 NOT_ON_NULL := --ignore tests/compiler/test_bounds.py --ignore tests/compiler/test_interrupts.py \
-	--ignore tests/compiler/test_subnormals.py \
-	--deselect tests/compiler/test_program.py::test_a_profile_has_every_step_and_how_often_it_ran
+	--ignore tests/compiler/test_subnormals.py
 
 test-null: $(VENV)/.has-test    # the compiler's tests with programs interpreted in NumPy, half an hour: the oracle for what writes them
 	CATENA_TEST_DEVICE=null $(BIN)/python -m pytest tests/compiler -n 2 --dist worksteal -q $(NOT_ON_NULL)

@@ -281,10 +281,10 @@ def whole_file_reason(path: Path) -> str | None:
     return next((reason for reason, file, *tests in ROWS if not tests and path == HERE / file), None)
 
 
-def reason_to_skip(name: str) -> str | None:
+def reason_to_skip(name: str, rows=ROWS) -> str | None:
     """Why a test is skipped, by its name as pytest shows it; ``None`` where it runs."""
     file, _, test = name.removeprefix("tests/").partition("::")
-    for reason, skipped, *tests in ROWS:
+    for reason, skipped, *tests in rows:
         if file == skipped and (test in tests or test.partition("[")[0] in tests):
             return reason
     return None
