@@ -201,7 +201,7 @@ class BodyWriter:
             return total if total[0] == "%" else e.op(f"add i64 0, {total}")
         out = e.splat(total, "i64", width)
         if own:
-            lanes.append(e.lanes(width, own))
+            lanes.append(e.multiples(width, own))
         for x in lanes:
             out = e.op(f"add <{width} x i64> {out}, {x}")
         return out
@@ -240,7 +240,7 @@ class BodyWriter:
         own = next((k for d, k in offset[1] if d == self.nest.vector), 0)
         if not own and len(vectors) == 1 and vectors[0][1] == 1 and (short := self.short_places(vectors[0][0], c)):
             return self.e.op(f"getelementptr {memory}, ptr {pointer}, <{width} x i32> {short}"), True
-        at = self.e.lanes(width, own)
+        at = self.e.multiples(width, own)
         for t, k in vectors:
             x = c.env[t]
             x = x if k == 1 else self.e.op(f"mul <{width} x i64> {x}, splat (i64 {k})")

@@ -105,6 +105,13 @@ class Emitter:
     def lanes(self, width: int, scale: int = 1) -> str:
         return "<" + ", ".join(f"i64 {k * scale}" for k in range(width)) + ">"
 
+    def multiples(self, width: int, step: int) -> str:
+        """Vector 0, step, 2 step ...; of a step that may hang on an extent, as a number that the program is told."""
+        told = self.size(step)
+        if not isinstance(told, str):
+            return self.lanes(width, step)
+        return self.op(f"mul nsw <{width} x i64> {self.splat(told, 'i64', width)}, {self.lanes(width)}")
+
     def call(self, symbol: str, result: str, args: list[tuple[str, str]]) -> str:
         """A call of an external function, declared as needed."""
         if symbol not in self.needs:
@@ -155,7 +162,7 @@ class Emitter:
             return strided.load(self, t, pointer, width, stride)
         if mask is None and t.bytes * width <= strided.EACH:
             return strided.load_each(self, t, pointer, width, stride)
-        addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}")
+        addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.multiples(width, stride)}")
         return self.gather(t, addresses, width, mask)
 
     def load_interleaved(self, t: Type, pointer: str, width: int, masks=(None, None)) -> list[str]:
@@ -202,7 +209,7 @@ class Emitter:
         elif stride == 2 and mask is None:
             strided.store_every_second(self, t, raw, pointer, width)
         else:
-            addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}")
+            addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.multiples(width, stride)}")
             self.scatter(t, raw, addresses, width, mask)
 
     def store_raw(self, t: Type, raw: str, pointer: str, width: int, mask: str | None) -> None:
