@@ -281,8 +281,8 @@ def whole_file_reason(path: Path) -> str | None:
     return next((reason for reason, file, *tests in ROWS if not tests and path == HERE / file), None)
 
 
-def reason_to_skip(name: str, rows=ROWS) -> str | None:
-    """Why a test is skipped, by its name as pytest shows it; ``None`` where it runs."""
+def reason_to_skip(name: str, rows: list) -> str | None:
+    """Why a test is skipped by rows like those above, by its name as pytest shows it; ``None`` where it runs."""
     file, _, test = name.removeprefix("tests/").partition("::")
     for reason, skipped, *tests in rows:
         if file == skipped and (test in tests or test.partition("[")[0] in tests):
