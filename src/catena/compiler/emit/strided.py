@@ -47,9 +47,10 @@ def load(e, t: Type, pointer: str, width: int, stride: int) -> str:
 
 def load_each(e, t: Type, pointer: str, width: int, stride: int) -> str:
     """`width` elements so far apart that each is an access: a gather would take places apart that are known here."""
-    out = "poison"
+    out, told = "poison", e.size(stride)
     for k in range(width):
-        x = e.op(f"load {t.memory}, ptr {e.element(pointer, t.memory, stride * k)}, align {t.bytes}")
+        step = stride * k if told is stride or k == 0 else told if k == 1 else e.op(f"mul nsw i64 {told}, {k}")
+        x = e.op(f"load {t.memory}, ptr {e.element(pointer, t.memory, step)}, align {t.bytes}")
         out = e.op(f"insertelement {vector(t.memory, width)} {out}, {t.memory} {x}, i64 {k}")
     return out
 
