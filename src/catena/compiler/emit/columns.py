@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from catena.compiler.emit import masks
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.types import Type, vector
 
@@ -67,7 +68,7 @@ def load(e: Emitter, t: Type, pointer: str, places: list[int], n: int, w: int) -
     parts = []
     for start in range(0, last + 1, w):
         there = min(w, last + 1 - start)
-        mask = None if there == w else "<" + ", ".join(f"i1 {'true' if k < there else 'false'}" for k in range(w)) + ">"
+        mask = None if there == w else masks.constant(k < there for k in range(w))
         parts.append(e.load_raw(t, e.element(pointer, t.memory, start), w, 1, mask))
     if places == list(range(n)):
         return from_parts(e, parts, t.memory, w)

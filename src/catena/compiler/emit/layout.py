@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 
@@ -151,16 +151,18 @@ class Layout:
     @cached_property
     def loads_together(self) -> dict[int, list]:
         """Loads of columns of the same rows, in their order, by the first statement of each group."""
-        return (
-            {} if self.nest.vector is None else {min(g): g for g in _keys(columns.loads(self.nest, self.nest.vector))}
-        )
+        return self._by_first(columns.loads)
 
     @cached_property
     def stores_together(self) -> dict[int, list]:
         """Stores of all columns of rows, likewise."""
-        return (
-            {} if self.nest.vector is None else {min(g): g for g in _keys(columns.stores(self.nest, self.nest.vector))}
-        )
+        return self._by_first(columns.stores)
+
+    def _by_first(self, find: Callable) -> dict[int, list]:
+        if self.nest.vector is None:
+            return {}
+        groups = ([access[0] for access in group] for group in find(self.nest, self.nest.vector))
+        return {min(group): group for group in groups}
 
     @cached_property
     def done_with_others(self) -> tuple[frozenset, frozenset]:
@@ -183,7 +185,3 @@ class Layout:
     def lanes_reduced(self) -> bool:
         """Whether the lanes are folded away."""
         return self.nest.vector is not None and self.nest.vector in self.nest.reduced
-
-
-def _keys(groups: list[list]) -> list[list]:
-    return [[access[0] for access in g] for g in groups]

@@ -9,10 +9,15 @@ tens of cycles on some processors, and what is read next has to wait for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from catena.compiler.graph.types import Type, mangled, vector
 from catena.compiler.kernels.loops import Nest
+
+
+def constant(lanes: Iterable[bool]) -> str:
+    """A mask that is known: for each lane, whether it is on."""
+    return "<" + ", ".join(f"i1 {'true' if on else 'false'}" for on in lanes) + ">"
 
 
 def somewhere(body, pointer: str, i: int, c, mask: str, t: Type, width: int, stride: int, written=False):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from catena.compiler.emit import ahead, cascades, extremes, folds, joins, pauses, seams, streams
+from catena.compiler.emit import ahead, cascades, extremes, folds, joins, masks, pauses, seams, streams
 from catena.compiler.emit.body_text import THERE, BodyWriter, Copy, apart
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
@@ -485,7 +485,7 @@ def _lanes_from(body: BodyWriter, first, type_: str = "i64") -> str | None:
     if first == 0:
         return None
     if isinstance(first, int):
-        return "<" + ", ".join(f"i1 {'true' if k >= first else 'false'}" for k in range(body.width)) + ">"
+        return masks.constant(k >= first for k in range(body.width))
     count, order = (
         body.e.splat(first, type_, body.width),
         ", ".join(f"{type_} {k}" for k in range(body.width)),

@@ -7,7 +7,7 @@ time of gathers, each of which takes its places apart; where lanes are off, a ga
 
 from __future__ import annotations
 
-from catena.compiler.emit.masks import either
+from catena.compiler.emit.masks import constant, either
 from catena.compiler.graph.types import TYPES, Type, vector
 from catena.compiler.kernels.places import limits, table
 
@@ -110,7 +110,7 @@ def _chosen(body, i: int, s, c, low: int, high: int) -> str:
     for start in range(low, high + 1, lanes):
         mask = None
         if high - start < lanes - 1:
-            mask = "<" + ", ".join(f"i1 {'true' if start + n <= high else 'false'}" for n in range(lanes)) + ">"
+            mask = constant(start + n <= high for n in range(lanes))
         raw = e.load_raw(t, e.element(pointer, t.memory, start), lanes, 1, mask)
         vectors.append(_as(e, raw, t.memory, element, lanes))
     short = body.short_places(place, c)

@@ -19,6 +19,7 @@ from functools import cache
 
 from catena.compiler.emit import sorting
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.masks import constant
 
 REGISTER = 512  # bits
 SAMPLES = 16  # keys whose median is the pivot
@@ -144,7 +145,7 @@ def _exchange(c: Columns, rows: list, by: int) -> list:
             out[v], out[v ^ across] = c.ordered(rows[v], rows[v ^ across])
         return out
     order = [k ^ lane for k in range(c.lanes)]
-    upper = "<" + ", ".join(f"i1 {'true' if k > k ^ lane else 'false'}" for k in range(c.lanes)) + ">"
+    upper = constant(k > k ^ lane for k in range(c.lanes))
     for v, row in enumerate(rows):
         other = c.shuffle(rows[v ^ across], rows[v ^ across], order)
         out[v] = _kept(c, row, other, upper)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import columns, ops, stages
+from catena.compiler.emit import columns, masks, ops, stages
 from catena.compiler.emit.emitter import constant_of
 from catena.compiler.emit.places import choose
 from catena.compiler.graph.types import TYPES, Type, vector
@@ -203,7 +203,7 @@ class ShortRows:
         """A raw vector, of which the first `count` lanes are wanted, and what lies behind may not be there."""
         mask, there = None, self.width if count is None else count
         if there < self.width:
-            mask = "<" + ", ".join(f"i1 {'true' if k < there else 'false'}" for k in range(self.width)) + ">"
+            mask = masks.constant(k < there for k in range(self.width))
         place = self.e.element(pointer, t.memory, start)
         self.body.check("load", s.attr[0], place, t, self.width, 1, mask)
         return self.e.load_raw(t, place, self.width, 1, mask)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from catena.compiler.emit import masks
 from catena.compiler.graph.types import Type, vector
 
 IN_PARTS = frozenset(["float", "double", "i32", "i64"])  # of bytes, LLVM makes less of the parts
@@ -38,8 +39,8 @@ def load(e, t: Type, pointer: str, width: int, stride: int) -> str:
         if not here:
             continue
         last = start + width > stride * (width - 1)
-        mask = ", ".join(f"i1 {'true' if k <= max(here.values()) else 'false'}" for k in range(width))
-        part = e.load_raw(t, e.element(pointer, t.memory, start), width, 1, f"<{mask}>" if last else None)
+        mask = masks.constant(k <= max(here.values()) for k in range(width)) if last else None
+        part = e.load_raw(t, e.element(pointer, t.memory, start), width, 1, mask)
         order = ", ".join(f"i32 {width + here[k] if k in here else k}" for k in range(width))
         out = e.op(f"shufflevector {v} {out}, {v} {part}, <{width} x i32> <{order}>")
     return out
@@ -83,5 +84,5 @@ def store_every_second(e, t: Type, raw: str, pointer: str, width: int) -> None:
         written += len(lanes)
         places = ", ".join(f"i32 {lanes.get(k, 'poison')}" for k in range(width))
         spread = e.op(f"shufflevector {v} {raw}, {v} poison, <{width} x i32> <{places}>")
-        mask = ", ".join(f"i1 {'true' if k in lanes else 'false'}" for k in range(width))
-        e.store_raw(t, spread, e.element(pointer, t.memory, offset), width, f"<{mask}>")
+        mask = masks.constant(k in lanes for k in range(width))
+        e.store_raw(t, spread, e.element(pointer, t.memory, offset), width, mask)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from catena.compiler.graph.forms import NOTHING, Indices, Scatter
+from catena.compiler.graph import constants
+from catena.compiler.graph.forms import LOOPS, NOTHING, Indices, Scatter
 from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.region import Region, Value
 from catena.core.dtypes import KIND
 
 LEAST = 1 << 10  # bytes of an array
 PART = 2  # what is added is at most 1 / PART of it
-LOOPS = ("scan", "while")
 ROUNDS = 3  # after which carries of a loop are not asked any more
 SAME = ("reshape", "transpose", "broadcast")  # forms of nodes that hold what their operand holds
 
@@ -75,7 +75,7 @@ def _is_zero(v: Value) -> bool:
     """Whether a value is 0 everywhere, and not -0."""
     while v.form in SAME:
         v = v.args[0]
-    return v.form == "constant" and v.ndim == 0 and not any(v.params.array.tobytes())
+    return constants.is_zero(v)
 
 
 def _added(found: Sum) -> list[Value]:

@@ -150,6 +150,12 @@ def scalar(x) -> np.ndarray | None:
     return x.params.array if x.form == "constant" and x.ndim == 0 else None
 
 
+def is_zero(x) -> bool:
+    """Whether all elements of a value are 0, and none is -0."""
+    number = scalar(x)
+    return number is not None and not any(number.tobytes())
+
+
 def is_same(x, y) -> bool:
     """Whether all elements of both values are one constant."""
     a, b = scalar(x), scalar(y)

@@ -19,7 +19,7 @@ import functools
 import math
 
 from catena.compiler.graph import constants, indexing
-from catena.compiler.graph.forms import COSTLY, FORMS, Input
+from catena.compiler.graph.forms import COSTLY, FORMS, LOOPS, Input
 from catena.compiler.graph.forms import Scan as Params
 from catena.core.dtypes import KIND
 
@@ -30,7 +30,6 @@ LONGER = 24  # which take longer than to read an element that is larger than wha
 MOST_LOOKED_AT = 64  # values
 MOST_TERMS = 8  # products that an iteration adds up
 LEAST_OUTER = 1 << 10  # bytes of outer ones: smaller ones are in registers
-LOOPS = ("scan", "while")
 
 
 def hoist_invariants(b, body, consts: list, certain: bool = False) -> list:

@@ -291,6 +291,7 @@ FORMS: dict[str, Form] = {
     "scan": LOOP._replace(params=Scan),
     "branch": LOOP._replace(params=Branch),
 }
+LOOPS = frozenset(["scan", "while"])
 PARTS = frozenset(["concatenate"])  # who reads these may read the parts; they are stored where that would cost more
 REDUCTIONS = frozenset("sum prod max min and or xor".split())  # kinds of reduce
 

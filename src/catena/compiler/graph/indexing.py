@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from catena.compiler.graph import one_each, ordering
+from catena.compiler.graph import constants, one_each, ordering
 from catena.compiler.graph.forms import Indices, Scatter
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
@@ -288,12 +288,7 @@ def _are_rows(operand, updates, p: Scatter) -> bool:
     exact = KIND[operand.dtype] in "fiu" and operand.dtype.itemsize >= 4  # others are rounded after each addition
     size = math.prod(whole)
     many = updates.nbytes >= BEYOND and updates.size >= ROWS * size and size * operand.dtype.itemsize >= LEAST_ROW
-    return rows and behind and exact and many and _is_zero(operand) and 0 < operand.size < 1 << 31
-
-
-def _is_zero(x) -> bool:
-    """Whether a value is known to be zeros without a sign."""
-    return x.form == "broadcast" and x.args[0].form == "constant" and not any(x.args[0].params.array.tobytes())
+    return rows and behind and exact and many and constants.is_zero(operand) and 0 < operand.size < 1 << 31
 
 
 def _sums_of_rows(b, operand, indices, updates, p: Scatter):

@@ -22,7 +22,7 @@ import numpy as np
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
-from catena.compiler.graph.forms import NOTHING, Constant, Input, Map, Output
+from catena.compiler.graph.forms import LOOPS, NOTHING, Constant, Input, Map, Output
 from catena.compiler.graph.insertion import insert, number
 from catena.compiler.graph.intervals import MOST_ELEMENTS, Interval, bounds_of, interval, limits, of_operation, span
 from catena.compiler.graph.region import Region, Value
@@ -36,7 +36,7 @@ MOST_UPDATES = 32  # that are looked at for a read
 def replace(region: Region) -> Region:
     """The region, in place: in its loops, and those in them, reads of what was written before are replaced."""
     for each in region.walk():
-        loops = [v for v in each.control() if v.form in ("scan", "while")]
+        loops = [v for v in each.control() if v.form in LOOPS]
         made: dict[int, list[Value]] = {}
         for node in loops:
             made[node.number] = _Loop(node).replace()

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from catena.compiler.graph import constants
 from catena.compiler.graph.forms import Iota, Reduce, Scatter
 from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.region import Region, Value
@@ -54,12 +55,7 @@ def _add_rows(region: Region) -> None:
 
 
 def _adds_to_zeros(v: Value) -> bool:
-    if v.form != "scatter" or v.params.kind != "add":
-        return False
-    zero = v.args[0]
-    if zero.form != "broadcast" or zero.args[0].form != "constant" or zero.args[0].ndim:
-        return False
-    return not any(zero.args[0].params.array.tobytes())
+    return v.form == "scatter" and v.params.kind == "add" and constants.is_zero(v.args[0])
 
 
 def _are_few(v: Value) -> bool:

@@ -47,9 +47,8 @@ def _seam(op: str, one: tuple[int, int], other: tuple[int, int]) -> Seam:
     """Where it changes how a number compares with another, as both move on."""
     (a, by), (b, also) = one, other
     first, step = COMPARED[op](a, b), by - also
-    ahead = (
-        a - b - 1 if op in ("le", "gt") else a - b
-    )  # what decides is whether this is negative, `step` more at each place
+    # What decides is whether this is negative, which is `step` more at each place.
+    ahead = a - b - 1 if op in ("le", "gt") else a - b
     if first == (op in ("lt", "le")):
         return Seam(first, -(ahead // step) if step > 0 else None)
     return Seam(first, ahead // -step + 1 if step < 0 else None)

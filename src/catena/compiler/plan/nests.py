@@ -479,11 +479,8 @@ def flatten(items) -> list:
 
 
 TOGETHER = 4  # arrays of one shape that are joined in one nest
-FEWEST_ROWS, JOINED, MOST_OF_COLUMNS = (
-    32,
-    8,
-    64,
-)  # rows that are joined by columns; of so many; and the statements of all columns
+FEWEST_ROWS, JOINED = 32, 8  # rows that are joined by columns, at least, and columns of a row, at most
+MOST_OF_COLUMNS = 64  # statements of all of them
 
 
 def _alike(xs, most: int):

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from catena.compiler.graph import symbols
+from catena.compiler.graph.forms import LOOPS
 from catena.compiler.graph.region import Value
 from catena.compiler.kernels import loops
 from catena.compiler.machine import Machine
@@ -69,7 +70,7 @@ class Frame:
 
     def starts_as(self, node: Value, result: int, old: Value) -> bool:
         """Whether a result of a loop is a large carry that starts as `old`, which the loop reads nowhere else."""
-        if node.form not in ("while", "scan") or old.nbytes <= SLOT_BYTES:
+        if node.form not in LOOPS or old.nbytes <= SLOT_BYTES:
             return False
         first = node.params.consts
         roots = [self.fused.root(x) for x in node.args]

@@ -259,13 +259,9 @@ def _is_of_one_array(v: Value, readers: int, turned: bool, stored: Collection[in
 
 def _moves(x: Value, turned: bool) -> bool:
     """Whether it reads neighbours as its reader would: a slice without gaps, or from behind; or what is turned."""
-    return (
-        x.form == "transpose"
-        and turned
-        or x.form == "reverse"
-        or x.form == "slice"
-        and all(n == 1 for n in x.params.strides)
-    )
+    if x.form == "slice":
+        return all(n == 1 for n in x.params.strides)
+    return x.form == "reverse" or x.form == "transpose" and turned
 
 
 def _reads_less(user: Value, v: Value) -> bool:

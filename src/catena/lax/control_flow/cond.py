@@ -82,10 +82,10 @@ def _lower(b, index, *operands, branches):
 
 def _lift(args, params):
     """The traced constants of branches as operands, which are the same for all of them."""
-    branches = params["branches"]
-    if not any(b.consts for b in branches):
+    bodies = [common.Body(*hoisted(b), None) for b in params["branches"] if b.consts]
+    if not any(body.consts for body in bodies):
         return args, params
-    branches, lifted = common.with_common_consts([common.Body(*hoisted(b), None) for b in branches])
+    branches, lifted = common.with_common_consts([common.Body(*hoisted(b), None) for b in params["branches"]])
     return (args[0], *lifted, *args[1:]), {**params, "branches": branches}
 
 
