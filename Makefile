@@ -87,7 +87,7 @@ lint: $(VENV)/.has-test mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-mypy: $(VENV)/.has-test $(TYPES_VENV)/.has-checkers    # core and transform, as pyproject.toml says; `make lint` runs it too
+mypy: $(VENV)/.has-test $(TYPES_VENV)/.has-checkers    # core, transform and compiler, as pyproject.toml says; `make lint` runs it too
 	$(TYPES_VENV)/bin/mypy --python-executable $(BIN)/python
 
 types: $(VENV)/.has-test $(TYPES_VENV)/.has-checkers    # what a type checker says of users' programs

@@ -267,7 +267,7 @@ def test_tasks_that_pack_a_panel_use_it_for_many_rows(n, blocks, machine):
     p = contraction.plan(matrices(n, n, n), machine, True)
     tasks = contraction.tasks(p, machine, False, False)
     assert p.packs and tasks.row_blocks == blocks
-    assert tasks.count == blocks * tasks.column_blocks >= min(8 * n // 512, 16)
+    assert tasks.total == blocks * tasks.column_blocks >= min(8 * n // 512, 16)
     assert (blocks - 1) * tasks.rows < p.units <= blocks * tasks.rows
     assert (tasks.column_blocks - 1) * tasks.columns < p.panels <= tasks.column_blocks * tasks.columns
 

@@ -230,7 +230,7 @@ def test_a_vector_meets_few_lines_of_a_matrix_at_a_time():
     """All of which may belong into one set of a cache. The sums do not hang on where the matrix lies."""
     form = Contraction(TYPES["float32"], (), (), 1024, (Axis(256, 1, 1024, 0),))
     (part,) = contraction.plan(form, ICE_LAKE, True).outside
-    assert part.count * part.steps == 256 and part.steps <= 8
+    assert part.turns * part.steps == 256 and part.steps <= 8
     v, m = whole(8, 300), whole(9, 300, 128)
     np.testing.assert_array_equal(jax.jit(jnp.matmul)(v, m), np.asarray(v) @ np.asarray(m))
 
@@ -290,7 +290,7 @@ def test_threads_share_smaller_products_in_programs_of_many_steps():
             return y
 
         steps = planned(f, whole(19, rows, terms), whole(20, terms, columns)).steps()
-        return next(s.tasks.count for _, s in steps if s.name == "contract")
+        return next(s.tasks.total for _, s in steps if s.name == "contract")
 
     assert tasks(12, 256, 512, 10) > 1 == tasks(1, 256, 512, 10) == tasks(12, 64, 128, 128)
 

@@ -31,7 +31,7 @@ def test_accumulators_stay_in_registers(machine):
     for columns in (24, 64, 1000):
         nest = loops.schedule(product_nest(100, columns), machine)
         assert nest.together.what == "share"
-        assert 2 * nest.together.count * nest.unroll <= machine.vector_registers
+        assert 2 * nest.together.size * nest.unroll <= machine.vector_registers
     assert loops.schedule(product_nest(1, 1000), machine).together is None  # nothing is shared
     assert loops.schedule(product_nest(100, 1000), machine, in_place=True).together is None
 

@@ -39,7 +39,8 @@ class BodyWriter:
 
     def __init__(self, e: Emitter, layout: Layout, pointers: dict[int, str], guard: Guard | None, stops: bool):
         self.e, self.layout, self.nest, self.pointers, self.guard = e, layout, layout.nest, pointers, guard
-        self.width, self.active = 1, None
+        self.width = 1
+        self.active: str | None = None  # the mask of lanes that do something, if not all do
         self.iv: dict[int, object] = {}
         self.together: int | None = None  # the dimension whose iterations the copies are
         self.folds: list = []
@@ -120,16 +121,16 @@ class BodyWriter:
             _for_each(self, i, s, copies)
         elif not self.is_along_lanes(i):
             _for_all(self, i, s, copies)
-        elif self.width > 1 and i in self.layout.loads_together:
+        elif self.width > 1 and self.nest.vector is not None and i in self.layout.loads_together:
             for c in copies:
-                _read_columns(self, self.layout.loads_together[i], c)
+                _read_columns(self, self.layout.loads_together[i], self.nest.vector, c)
         elif self.width == 1 or i not in self.layout.done_with_others[0]:
             for c in copies:
                 c.env[i] = self._one(i, s, c)
 
     def differs(self, i: int) -> bool:
         """Whether a statement differs in the iterations that are done together."""
-        return bool(self.nest.depends[i] >> self.together & 1)
+        return self.together is not None and bool(self.nest.depends[i] >> self.together & 1)
 
     def _one(self, i: int, s, c: Copy) -> str:
         width = self.width if self.is_lanes(i) else 1
@@ -444,10 +445,11 @@ def _for_all(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
 
 def _for_each(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
     """A statement for iterations that are done together."""
-    if not body.differs(i):
+    along = body.nest.vector
+    if body.together is None or not body.differs(i):
         _for_all(body, i, s, copies)
-    elif body.together == body.nest.tile and loops.is_transposed(s, body.nest.tile, body.nest.vector):
-        _transposed(body, i, s, copies)
+    elif along is not None and body.together == body.nest.tile and loops.is_transposed(s, body.together, along):
+        _transposed(body, i, s, along, copies)
     elif body.width > 1 and body.guard is None and shares_place(body.nest, s, body.together):
         places.read(body, i, s, copies)
     else:
@@ -455,10 +457,10 @@ def _for_each(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
             c.env[i] = body._one(i, s, c)
 
 
-def _transposed(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
+def _transposed(body: BodyWriter, i: int, s, along: int, copies: list[Copy]) -> None:
     """A load for all lines of a square: contiguous rows, transposed in registers."""
     t, width = TYPES[s.attr[1]], body.width
-    stride, v = body.layout.coefficient(i, body.nest.vector), vector(t.memory, body.width)
+    stride, v = body.layout.coefficient(i, along), vector(t.memory, body.width)
     base, const = copies[0].pointers[i]
     places = _in_steps(body.e, base, t.memory, const, stride, width)
     for place in places:
@@ -470,11 +472,11 @@ def _transposed(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
         c.env[i] = body.e.widen(row, t, width)
 
 
-def _read_columns(body: BodyWriter, group: list[int], c: Copy) -> None:
+def _read_columns(body: BodyWriter, group: list[int], along: int, c: Copy) -> None:
     """Loads of columns as those of whole vectors."""
     stmts = [body.nest.stmts[i] for i in group]
     buffer, dtype, offset = stmts[0].attr
-    t, n = TYPES[dtype], body.layout.coefficient(group[0], body.nest.vector)
+    t, n = TYPES[dtype], body.layout.coefficient(group[0], along)
     pointer, _ = body.address(group[0], t.memory, offset, c, body.width)
     places = [s.attr[2][0] - offset[0] for s in stmts]
     if n == 2:

@@ -109,7 +109,7 @@ class Lanes:
         return tuple(self.e.load_interleaved(self.t, place, self.width, masks))
 
     def store_numbers(self, x: tuple, place: str, masks) -> None:
-        self.e.store_interleaved(self.t, x, place, self.width, masks)
+        self.e.store_interleaved(self.t, list(x), place, self.width, masks)
 
 
 # ---- transforms in registers -------------------------------------------------------------------------------
@@ -140,14 +140,15 @@ def _of_prime_length(c: Lanes, xs: list[tuple]) -> list[tuple]:
     total = xs[0]
     for x in sums:
         total = c.add(total, x)
-    out = [total] + [None] * (n - 1)
+    out = [total] * n
     for k in range(1, half + 1):
         roots = [root_of_unity(j * k, n).conjugate() for j in range(1, half + 1)]
-        even, odd = xs[0], None
+        even: tuple = xs[0]
+        odd: tuple = ()
         for x, d, w in zip(sums, differences, roots):
             even = c.add(even, c.scale(x, c.constant(w.real)))
             part = c.scale(d, c.constant(w.imag))
-            odd = part if odd is None else c.add(odd, part)
+            odd = c.add(odd, part) if odd else part
         odd = odd[1], odd[0]  # -i times it, but for a sign
         out[k] = c.op("fadd", even[0], odd[0]), c.op("fsub", even[1], odd[1])
         out[n - k] = c.op("fsub", even[0], odd[0]), c.op("fadd", even[1], odd[1])
@@ -188,7 +189,17 @@ class Pass:
     far: bool = False  # columns are in main memory; those that come next are asked for ahead of time
 
 
-PARAMETERS = ("ptr %x", "ptr %y", "i64 %m", "i64 %s", "i64 %xs", "i64 %ys", "i64 %count", "ptr %w", "ptr %t")
+PARAMETERS: tuple[str, ...] = (
+    "ptr %x",
+    "ptr %y",
+    "i64 %m",
+    "i64 %s",
+    "i64 %xs",
+    "i64 %ys",
+    "i64 %count",
+    "ptr %w",
+    "ptr %t",
+)
 PARAMETERS += ("i64 %ts", "i64 %ti", "i64 %tc", "double %scale", "i64 %r")
 
 
@@ -200,7 +211,7 @@ def define_pass(p: Pass) -> str:
     masks = c.pair_masks(None if p.whole else "%columns")
     scale = _scale(c) if p.scaled else None
     group, groups = ("0", None) if p.columns[1] else e.begin_loop(0, "%m")
-    roots = _roots(c, p, group) if p.turned and p.radix is not None else []
+    roots = _roots(c, p.radix, group) if p.turned and p.radix is not None else []
     q, vectors = ("0", None) if p.columns[0] else e.begin_loop(0, "%s")
 
     def read(j) -> tuple:
@@ -228,19 +239,19 @@ def _scale(c: Lanes) -> str:
     return c.e.splat(value, c.scalar, c.width)
 
 
-def _roots(c: Lanes, p: Pass, group: str) -> list[tuple]:
-    start = c.at("%w", c.e.op(f"mul i64 {group}, {2 * (p.radix - 1)}"))
-    return [c.splat_number(c.at(start, 2 * k)) for k in range(p.radix - 1)]
+def _roots(c: Lanes, radix: int, group: str) -> list[tuple]:
+    start = c.at("%w", c.e.op(f"mul i64 {group}, {2 * (radix - 1)}"))
+    return [c.splat_number(c.at(start, 2 * k)) for k in range(radix - 1)]
 
 
 def _sum(e: Emitter, *terms) -> str:
     """A sum of products of names and numbers."""
-    total = None
+    total = ""
     for factors in terms:
         value = str(factors[0])
         for factor in factors[1:]:
             value = e.op(f"mul i64 {value}, {factor}")
-        total = value if total is None else e.op(f"add i64 {total}, {value}")
+        total = e.op(f"add i64 {total}, {value}") if total else value
     return total
 
 

@@ -12,7 +12,7 @@ from catena.compiler.emit import launches, parallel, tiles
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph import symbols
 from catena.compiler.plan.contraction import Axis, Part, Plan, Tasks
-from catena.compiler.plan.steps import Contract
+from catena.compiler.plan.steps import Buffer, Contract
 
 
 def contract(w, step: Contract) -> None:
@@ -22,19 +22,19 @@ def contract(w, step: Contract) -> None:
 
 def chunks(w, step: Contract) -> parallel.Chunks:
     """The function of a product's tasks, and what it is given."""
-    p, after = step.plan, None
+    p = step.plan
+    kernel: launches.Kernel | None = None
+    own: list[Buffer] = []
     operands = [step.a, step.b, step.c, *([] if step.rest is None else [step.rest])]
     if step.after is not None:
         own = [*step.operands.values()]
         kernel = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
-        after = kernel, own
-    kernel, own = after or (None, [])
     name = symbols.key((p, step.tasks, kernel and (kernel.name, tuple(kernel.sizes)), len(own)))
     if name not in w.texts.tasks:
-        w.texts.tasks[name] = _Loops(w, p, step.tasks, after).written()
+        w.texts.tasks[name] = _Loops(w, p, step.tasks, kernel, len(own)).written()
     task = w.texts.tasks[name]
     pointers = [*operands, *own, tuple(task.functions)]
-    return parallel.Chunks(task.body, pointers, step.tasks.count, task.numbers, p.contraction.products // 8)
+    return parallel.Chunks(task.body, pointers, step.tasks.total, task.numbers, p.contraction.products // 8)
 
 
 class Task(NamedTuple):
@@ -56,18 +56,17 @@ class _Loops:
     function, each with tiles that suit it, whatever comes after.
     """
 
-    def __init__(self, w, p: Plan, tasks: Tasks, after: tuple[launches.Kernel, list[str]] | None):
-        self.w, self.plan, self.tasks, self.after = w, p, tasks, after
+    def __init__(self, w, p: Plan, tasks: Tasks, after: launches.Kernel | None, own: int):
+        self.w, self.plan, self.tasks, self.after, self.own = w, p, tasks, after, own
         self.contraction, self.type = p.contraction, p.contraction.type
         self.e = Emitter()
-        self.own = after[1] if after else []
         self.scratch = self._scratch() if p.packs else "null"
         self.operands = 3 + p.packed
-        self.functions = parallel.load_pointer(self.e, self.operands + len(self.own))
+        self.functions = parallel.load_pointer(self.e, self.operands + self.own)
         self.numbers: list[int] = []  # that tasks read from their table, so that other batch sizes share their text
 
     def written(self) -> Task:
-        after = [self.after[0].name] if self.after else []
+        after = [] if self.after is None else [self.after.name]
         body, functions = self._task(), [*self._tile_names(), *self._packing_names(), *after]
         self.numbers += [0] * (-len(self.numbers) % NUMBERS)
         return Task(body, functions, self.numbers)
@@ -78,7 +77,7 @@ class _Loops:
         self.numbers.append(value)
         if not i:
             self.e.slots += [
-                f"  %numbers_at = getelementptr ptr, ptr %args, i64 {self.operands + len(self.own) + 1}",
+                f"  %numbers_at = getelementptr ptr, ptr %args, i64 {self.operands + self.own + 1}",
                 "  %numbers = load ptr, ptr %numbers_at",
             ]
         self.e.slots += [f"  %n{i}_at = getelementptr i64, ptr %numbers, i64 {i}", f"  %n{i} = load i64, ptr %n{i}_at"]
@@ -94,9 +93,9 @@ class _Loops:
 
     def _task(self) -> str:
         e, t = self.e, self.tasks
-        a, b, c, *panels = (parallel.load_pointer(e, i) for i in range(self.operands))
+        a, b, c, *packed = (parallel.load_pointer(e, i) for i in range(self.operands))
         beyond = self._number(self.plan.panels * self.plan.columns)
-        rest = panels[0] if panels else e.element(b, self.type.memory, beyond)
+        rest = packed[0] if packed else e.element(b, self.type.memory, beyond)
         member, column_block = _divide(e, "%k", self._number(t.column_blocks))
         member, row_block = _divide(e, member, self._number(t.row_blocks))
         rows = self._block(row_block, self.plan.units, t.rows)
@@ -106,25 +105,24 @@ class _Loops:
         a, b, rest, c = self._member(member, a, b, rest, c)
         self._parts(a, b, rest, c, rows, panels, last, self.plan.outside, "false")
         if self.after is not None:
-            self._follow(member, *rows)
+            self._follow(member, *rows, self.after.sizes)
         return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
     def _block(self, block: str, extent: int, each: int) -> tuple[str, str]:
         """Where a block of rows or panels begins and ends."""
-        e, high, each = self.e, self._number(extent), self._number(each)
-        low = e.op(f"mul nuw nsw i64 {block}, {each}")
-        return low, e.least(e.op(f"add nuw nsw i64 {low}, {each}"), high)
+        e, high, step = self.e, self._number(extent), self._number(each)
+        low = e.op(f"mul nuw nsw i64 {block}, {step}")
+        return low, e.least(e.op(f"add nuw nsw i64 {low}, {step}"), high)
 
-    def _follow(self, member: str, low: str, high: str) -> None:
-        """The call of what comes after, for the rows of this task."""
-        e, ((_, sizes), pointers) = self.e, self.after
-        p = self.plan
+    def _follow(self, member: str, low: str, high: str, sizes: list[int]) -> None:
+        """The call of what comes after, which reads such `sizes`, for the rows of this task."""
+        e, p = self.e, self.plan
         unit, full = (self._number(n) for n in ((p.row.extent, p.units) if p.strips else (p.rows, p.full)))
         count = self._number(math.prod(x.extent for x in self.contraction.rows))
         before = e.op(f"mul nuw nsw i64 {member}, {count}")
         first, end = self._first_row(low, unit, full), e.least(self._first_row(high, unit, full), count)
         bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (first, end)]
-        own = [parallel.load_pointer(e, self.operands + i) for i in range(len(pointers))]
+        own = [parallel.load_pointer(e, self.operands + i) for i in range(self.own)]
         own += [e.element("%numbers", "i64", len(self.numbers))] if sizes else []
         self.numbers += sizes
         after = self._function(TILES + PACKINGS * self.plan.packs)
@@ -136,7 +134,7 @@ class _Loops:
         length = math.prod(x.extent for x in self.contraction.terms)
         for i, x in enumerate(reversed(self.contraction.batch)):
             last = i == len(self.contraction.batch) - 1
-            member, at = (None, member) if last else _divide(e, member, self._number(x.extent))
+            member, at = ("0", member) if last else _divide(e, member, self._number(x.extent))
             a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
             b = self._moved(b, at, x.b * length * p.panels * p.columns if p.packed else x.b)
             rest = self._moved(rest, at, x.b * length * max(p.rest, 1) if p.packed else x.b)
@@ -149,7 +147,7 @@ class _Loops:
             self._columns(a, b, rest, c, length or self._number(self.plan.inside[-1].extent), adds, rows, panels, last)
             return
         (axis, steps, is_innermost), *others = parts
-        part, opened = e.begin_loop(0, self._number(parts[0].count))
+        part, opened = e.begin_loop(0, self._number(parts[0].turns))
         at = part
         if steps > 1:
             size = self._number(steps)

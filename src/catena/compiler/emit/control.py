@@ -38,7 +38,7 @@ def while_loop(w, step: While) -> None:
 def scan(w, step: Scan) -> None:
     e = w.e
     moving = [*step.slices, *step.made]
-    _here(w, [*step.inputs, *step.carries, *(s.base for s in moving)])
+    _here(w, [*step.inputs, *step.carries, *(b for s in moving if (b := s.base) is not None)])
     counter, turns = LoopCounter(w), Turns(w, step.body.turns)
     last = w.number(step.length - 1) if step.reverse else None
     k, opened = e.begin_loop(0, w.number(step.length))

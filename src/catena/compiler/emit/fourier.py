@@ -78,38 +78,38 @@ class Writer:
         if s.rows[1]:
             self._exchange(e, s, 1, y, place, count, s.n)
 
-    def rows(self, e: Emitter, s: Sweep, p: Transforms, x: str, y: str, scratch: str, tables: list[str]) -> None:
-        """Writes the calls for so many rows as there are lanes, whose half spectra are made while they stand there."""
+    def rows(self, e: Emitter, s: Sweep, count: str, p: Transforms, x: str, y: str, scratch: str, tables) -> None:
+        """Writes the calls for so many rows, one to a lane, whose half spectra are made while they stand there."""
         half, sizes = p.half, p.sizes
         spares = self._spares(e, max(sizes), scratch)
         if half is not None and not half.to_spectrum:
-            self._exchange(e, s, 0, x, spares[0], s.lanes, sizes[0])
-            self._half_in_lanes(e, half, *spares, tables[-1])
+            self._exchange(e, s, 0, x, spares[0], count, sizes[0])
+            self._half_in_lanes(e, half, spares[0], spares[1], tables[-1])
         else:
-            self._exchange(e, s, 0, x, spares[1], s.lanes, sizes[0])
-        place = self._passes(e, s, spares[1], y, spares, s.lanes, tables[0])
+            self._exchange(e, s, 0, x, spares[1], count, sizes[0])
+        place = self._passes(e, s, spares[1], y, spares, count, tables[0])
         if half is not None and half.to_spectrum:
             other = spares[0] if place == spares[1] else spares[1]
             self._half_in_lanes(e, half, place, other, tables[-1])
             place = other
-        self._exchange(e, s, 1, y, place, s.lanes, sizes[1])
+        self._exchange(e, s, 1, y, place, count, sizes[1])
 
-    def odd_rows(self, e: Emitter, s: Sweep, x: str, y: str, scratch: str, roots: str) -> None:
-        """Writes the calls for so many real rows of odd length as there are lanes. What the first pass leaves out
+    def odd_rows(self, e: Emitter, s: Sweep, count: str, x: str, y: str, scratch: str, roots: str) -> None:
+        """Writes the calls for so many real rows of odd length, one to a lane. What the first pass leaves out
         is left out behind it too: the other passes do a bit more than half of their work.
         """
         r, h = odd_radices(s.n)[0], s.n // 2 + 1
         m, one, other = s.n // r, *self._spares(e, s.n, scratch)
         exchange = self.w.function(butterflies.define_exchange(self.real, self.width, True, s.far))
-        e.do(f"call void @{exchange}(ptr {x}, ptr {one}, i64 {s.lanes}, i64 {s.n}, i64 {s.n})")
+        e.do(f"call void @{exchange}(ptr {x}, ptr {one}, i64 {count}, i64 {s.n}, i64 {s.n})")
         kind = Pass(self.real, self.width, r if is_written_out(r) else None, turned=m > 1, halved=True)
-        self._call(e, kind, (one, other), (m, 1, 0, 0, s.lanes), roots, NO_TWIST, 1.0, r)
+        self._call(e, kind, (one, other), (m, 1, 0, 0, count), roots, NO_TWIST, 1.0, r)
         rest = e.element(roots, self.scalar, 2 * roots_of_pass(r, m))
-        place = self._passes(e, replace(s, n=m), other, y, [one, other], s.lanes, rest, columns=r // 2 + 1)
+        place = self._passes(e, replace(s, n=m), other, y, [one, other], count, rest, columns=r // 2 + 1)
         free = one if place == other else other
         unfold = self.w.function(butterflies.define_unfold(self.real, self.width))
         e.do(f"call void @{unfold}(ptr {place}, ptr {free}, i64 {r}, i64 {m})")
-        self._exchange(e, replace(s, steps=(0, h)), 1, y, free, s.lanes, h)
+        self._exchange(e, replace(s, steps=(0, h)), 1, y, free, count, h)
 
     def _spares(self, e: Emitter, n: int, scratch: str) -> list[str]:
         return [scratch, e.element(scratch, "i8", self.scratch(n) // 2)]
@@ -167,9 +167,9 @@ class Writer:
         self._call(e, kind, places, numbers, roots, twist, s.scale or 1.0, radix)
 
     def _call(self, e: Emitter, kind: Pass, places, numbers, roots: str, twist: str, scale: float, radix: int) -> None:
-        name, scale = self.w.function(butterflies.define_pass(kind)), literal(scale, TYPES["float64"])
+        name = self.w.function(butterflies.define_pass(kind))
         given = [*(f"ptr {p}" for p in places), *(f"i64 {n}" for n in numbers), f"ptr {roots}", twist]
-        e.do(f"call void @{name}({', '.join(given)}, double {scale}, i64 {radix})")
+        e.do(f"call void @{name}({', '.join(given)}, double {literal(scale, TYPES['float64'])}, i64 {radix})")
 
     def _exchange(self, e: Emitter, s: Sweep, side: int, rows: str, lanes: str, count, n: int) -> None:
         """Writes the call that brings rows of `n` numbers into lanes, or back."""
@@ -248,7 +248,7 @@ class _Rows:
         def body(e: Emitter, p: list[str], scratch: list[str], tables: list[str], item: str) -> None:
             first, count = v.share(e, s, item)
             x, y = (v.at(e, q, e.op(f"mul i64 {first}, {size}")) for q, size in zip(p, self.sizes))
-            v.rows(e, replace(s, lanes=count), self.plan, x, y, scratch[0], tables)
+            v.rows(e, s, count, self.plan, x, y, scratch[0], tables)
 
         self._over(source, target, *self.plan.short_items, v.tables(s), body)
 
@@ -260,7 +260,7 @@ class _Rows:
             first, count = v.share(e, s, item)
             x = e.element(p[0], v.scalar, e.op(f"mul i64 {first}, {s.n}"))
             y = v.at(e, p[1], e.op(f"mul i64 {first}, {s.n // 2 + 1}"))
-            v.odd_rows(e, replace(s, lanes=count), x, y, scratch[0], tables[0])
+            v.odd_rows(e, s, count, x, y, scratch[0], tables[0])
 
         roots = v.w.constant(pass_roots(odd_radices(s.n), v.real))
         self._over(source, target, *self.plan.short_items, [roots], body)
@@ -295,7 +295,7 @@ class _Rows:
             number, opened = e.begin_loop(0, v.blocks(s.lanes))
             if behind is not None:
                 _prefetch(e, behind[k], 2 * v.bytes * self.sizes[k], number, v.blocks(s.lanes), k)
-            v.block(e, s, *places[k : k + 2], scratch, tables[2 * k : 2 * k + 2], number)
+            v.block(e, s, places[k], places[k + 1], scratch, tables[2 * k : 2 * k + 2], number)
             e.end_loop(opened)
 
     def _convolve(self, e: Emitter, x: str, y: str, scratch: list[str], tables: list[str]) -> None:
@@ -325,6 +325,7 @@ class _Rows:
     def _by_pieces(self, source: str, target: str) -> None:
         """Nothing but the half spectra, by all threads."""
         v, half, pieces = self.v, self.half, -(-self.n // PIECE)
+        assert half is not None
 
         def body(e: Emitter, p: list[str], item: str) -> None:
             row, piece = e.op(f"udiv i64 {item}, {pieces}"), e.op(f"urem i64 {item}, {pieces}")
@@ -342,15 +343,15 @@ class _Rows:
             write(x, y)
         elif self.half.to_spectrum:
             write(x, between)
-            self._half_rows(e, between, y, count, roots)
+            self._half_rows(e, self.half, between, y, count, roots)
         else:
-            self._half_rows(e, x, between, count, roots)
+            self._half_rows(e, self.half, x, between, count, roots)
             write(between, y)
 
-    def _half_rows(self, e: Emitter, x: str, y: str, count, roots: str) -> None:
+    def _half_rows(self, e: Emitter, half: Half, x: str, y: str, count, roots: str) -> None:
         k, opened = e.begin_loop(0, count)
-        own = (self.v.at(e, q, e.op(f"mul i64 {k}, {size}")) for q, size in zip((x, y), self.sizes))
-        self.v.half(e, self.half, *own, roots)
+        row, spectrum = (self.v.at(e, q, e.op(f"mul i64 {k}, {size}")) for q, size in zip((x, y), self.sizes))
+        self.v.half(e, half, row, spectrum, roots)
         e.end_loop(opened)
 
     def _over(self, source: str, target: str, items: int, each: int, tables: list[str], body) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from catena.compiler.emit import bounds, interrupts, joins, parallel, staged, streams
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
-from catena.compiler.emit.sizes import Sizes
+from catena.compiler.emit.sizes import Sizes, place_in
 from catena.compiler.graph import symbols
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.kernels import loops
@@ -51,8 +51,8 @@ def launch(w, step: Launch) -> None:
         parallel.through_pool(w, *chunks(w, step, ask))
         return
     name, given, numbers = call(w, step)
-    pointers = [parallel.address(w, x) for x in given]
-    words = [*(f"ptr {p}" for p in (*pointers, *([ask] if ask else []))), *(f"i64 {w.number(n)}" for n in numbers)]
+    places = [parallel.address(w, x) for x in given]
+    words = [*(f"ptr {p}" for p in (*places, *([ask] if ask else []))), *(f"i64 {w.number(n)}" for n in numbers)]
     w.e.do(f"call void @{name}({', '.join(words)})")
     if ask:
         interrupts.stop_if_asked(w, ask)
@@ -73,6 +73,7 @@ def call(w, step: Launch) -> tuple[str, list, list[int]]:
 
 def chunks(w, step: Launch, ask: str | None = None) -> parallel.Chunks:
     """Likewise of one that is cut into chunks."""
+    assert step.chunk is not None
     name, given, numbers = call(w, step)
     each = [step.parts.get(b, 0) for b in step.operands]
     each += [0] * (len(given) - len(each))
@@ -99,7 +100,7 @@ def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, paus
     one = None if symbols.is_recording() or w.sites is not None else (id(nest), in_place, opened, pause)
     if one in w.texts.of_nests:
         return w.texts.of_nests[one]
-    dims = (*nest.rows, opened.outer, opened.folded)
+    dims = [d for d in (*nest.rows, opened.outer, opened.folded) if d is not None]
     sizes = tuple(w.values[b].nbytes for b in buffers) if w.sites is not None else ()  # checks hang on them
     w.checks.calls += nest.is_checked
     told = 0 in nest.extents, joins.are_few(nest)  # what texts tell of open extents: where one is 0, there is none
@@ -153,9 +154,10 @@ def _text(
     """The function of a nest, which reads its constants, too, if its text tells no `floats`; `sizes` are those of
     buffers that are parts of values.
     """
-    e, written, table = Emitter(), nest.written(), []
+    e, written = Emitter(), nest.written()
+    table: list[int] = []
     if not w.tells:
-        e.sizes = Sizes(e.slots, "%sizes", lambda n: table.append(n) or len(table) - 1, floats)
+        e.sizes = Sizes(e.slots, "%sizes", place_in(table), floats)
     outer = [f"%o{j}" for j in range(len(nest.rows) - 1)]
     names, guard = {b: f"%b{i}" for i, b in enumerate(buffers)}, _guard(w, e, nest, True, sizes)
     if nest.staged is not None and guard is None:
@@ -245,7 +247,7 @@ def _rows_text(step: Rows, kernels: list[Kernel], buffers: list[int], dims: int)
 
 def _outer_indices(e: Emitter, position: str, extents: list[str]) -> list[str]:
     """The position in row-major order as one index per dimension."""
-    out = []
+    out: list[str] = []
     for n in reversed(extents[1:]):
         position, index = _divide(e, position, n)
         out.insert(0, index)

@@ -11,7 +11,7 @@ few iterations are unrolled with constant indices, so that small arrays can live
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from catena.compiler.emit import ahead, cascades, extremes, folds, joins, masks, pauses, seams, streams
 from catena.compiler.emit.body_text import THERE, BodyWriter, Copy, apart
@@ -22,7 +22,7 @@ from catena.compiler.emit.short_rows import COLUMNS, ShortRows
 from catena.compiler.emit.sizes import LEAST
 from catena.compiler.graph.types import TYPES, vector
 from catena.compiler.kernels import conditions, loops
-from catena.compiler.kernels.loops import Nest
+from catena.compiler.kernels.loops import Nest, Run
 from catena.compiler.plan.cascades import plan as plan_cascade
 from catena.compiler.plan.elements import SCALARS
 from catena.compiler.plan.pauses import Pause, beside
@@ -35,8 +35,8 @@ UNROLL_SCALARS = 256  # and of one of as few iterations as have no lanes, whose 
 class Segment(NamedTuple):
     """A run of the SIMD dimension: [start, stop) in blocks of unroll vectors of `width` lanes."""
 
-    start: object
-    stop: object
+    start: Any  # a number, or the name of one
+    stop: Any
     width: int
     unroll: int
     clamp: bool = False  # the last block moves back to end at `stop`
@@ -131,11 +131,11 @@ class NestWriter:
                 self._loop_together(level, d, start, stop, self.nest.step(d), copies[0])
                 return
         if self.layout.joined is not None and d == self.layout.joined.d:
-            _rows_joined(self, level, d, start, stop, copies)
+            _rows_joined(self, level, d, self.layout.joined, start, stop, copies)
         elif self.nest.run is not None and d == self.nest.run.dim:
-            self._run(level, d, copies)
+            self._run(level, d, self.nest.run, copies)
         elif self.small:
-            for i in range(stop):
+            for i in range(int(stop)):
                 self._enter(level, d, i, [c.child() for c in copies])
         elif d in self.cut:
             _in_pieces(self, level, d, start, stop, copies)
@@ -146,9 +146,9 @@ class NestWriter:
                     ahead.places(self.body, d, i, stop, copies[0], inner)
                 self._enter(level, d, i, inner)
 
-    def _run(self, level: int, d: int, copies: list[Copy]) -> None:
+    def _run(self, level: int, d: int, run: Run, copies: list[Copy]) -> None:
         """A loop over a run, which may be empty."""
-        start, stop = (self.body.use(s, copies[0], 1) for s in self.nest.run.ends)
+        start, stop = (self.body.use(s, copies[0], 1) for s in run.ends)
         more, done = self.e.label(), self.e.label()
         self.e.branch(self.e.op(f"icmp slt i64 {start}, {stop}"), more, done)
         self.e.start(more)
@@ -169,7 +169,7 @@ class NestWriter:
         i, opened = e.begin_loop(e.size(start), e.size(stop), step)
         yield i
         e.end_loop(opened)
-        if blocks is not None:
+        if blocks is not None and self.cascade is not None and self.counter is not None:
             cascades.count_block(e, self.counter, self.body.folds, self.cascade.levels)
             e.end_loop(blocks)
         if paused is not None:
@@ -177,9 +177,9 @@ class NestWriter:
 
     def _block_of_loop(self, start, stop, size: int) -> tuple:
         """Opens a loop over blocks of so many iterations; returns where a block begins and ends, and the loop."""
-        stop, size = self.e.size(stop), _told_elsewhere(self.e, size)
-        first, opened = self.e.begin_loop(self.e.size(start), stop, size)
-        end = self.e.op(f"add nuw nsw i64 {first}, {size}")
+        stop, each = self.e.size(stop), _told_elsewhere(self.e, size)
+        first, opened = self.e.begin_loop(self.e.size(start), stop, each)
+        end = self.e.op(f"add nuw nsw i64 {first}, {each}")
         return first, self.e.least(end, stop), opened
 
     def _loop_together(self, level: int, d: int, start, stop, size: int, c: Copy) -> None:
@@ -313,7 +313,7 @@ class NestWriter:
                 at = base + u * s.width if isinstance(base, int) else self.body.add(base, str(u * s.width))
                 self._level(level + 1, self.body.moved_together(copies, d, at))
             return
-        inner = []
+        inner: list[Copy] = []
         for u in range(s.unroll):
             c = copies[0].child()
             if isinstance(base, int):
@@ -365,9 +365,9 @@ def _short_rows(w: NestWriter, level: int, d: int, s: Segment, copies: list[Copy
         w._block(level, d, w._moved_back(i, s), s, [before])
 
 
-def _rows_joined(w: NestWriter, level: int, d: int, start, stop, copies: list[Copy]) -> None:
+def _rows_joined(w: NestWriter, level: int, d: int, rows: joins.Rows, start, stop, copies: list[Copy]) -> None:
     """A loop over rows whose lanes are joined, as many of them at once as a vector has lanes."""
-    e, width, rows = w.e, w.nest.width, w.layout.joined
+    e, width = w.e, w.nest.width
     with w._loop(level, start, stop, width) as first:
         end = e.least(e.op(f"add i64 {first}, {width}"), e.size(stop))
         i, opened = e.begin_loop(first, end)
@@ -404,8 +404,7 @@ def _close_folds(w: NestWriter, copies: list[Copy]) -> None:
 
 def _told_elsewhere(e: Emitter, size: int) -> int | str:
     """How many iterations a block has: of how many rows it is hangs on their length, so a few are no text either."""
-    few = e.sizes is not None and size < LEAST
-    return e.sizes.named("i64", size, 4) if few else e.size(size)
+    return e.size(size) if e.sizes is None or size >= LEAST else e.sizes.named("i64", size, 4)
 
 
 def _uses_base(nest: Nest) -> bool:
@@ -419,8 +418,8 @@ def _by_lines(writer: NestWriter, level: int, d: int, s: Segment, copies: list[C
     t = TYPES[store.dtype]
     begin = e.element(base, t.memory, e.size(const + s.start))
     cut = streams.lines(e, t, begin, s.start, s.stop)
-    for at, lanes in cut.before(e, s.width):
-        _under_mask(writer, level, d, at, lanes, s, copies)
+    for start, lanes in cut.before(e, s.width):
+        _under_mask(writer, level, d, start, lanes, s, copies)
     writer._segment(level, d, Segment(cut.first, cut.last, s.width, 1), copies)
     for at, lanes in cut.behind(e, s.width):
         there = copies[0].child()
@@ -447,8 +446,10 @@ def _is_told(writer: NestWriter, d: int) -> bool:
 def _folded(writer: NestWriter, level: int, d: int, copies: list[Copy]) -> None:
     """The segments of a dimension that is folded away, whose extent the text does not tell."""
     e, n, width, step = writer.e, writer.nest.extents[d], writer.nest.width, writer.nest.block(d)
+    sizes = e.sizes
+    assert sizes is not None  # a text that tells extents has segments of numbers
     ends = n - n % step, n - n % width, n - width
-    blocks, vectors, end = (e.sizes.named("i64", x, role) for role, x in enumerate(ends, 1))
+    blocks, vectors, end = (sizes.named("i64", x, role) for role, x in enumerate(ends, 1))
     if d in writer.cut:
         _vectors_in_pieces(writer, level, d, Range("0", blocks), False, copies)
     else:
@@ -464,7 +465,7 @@ def _folded(writer: NestWriter, level: int, d: int, copies: list[Copy]) -> None:
         e.start(done)
     if n % width:
         writer.body.width = width
-        writer.body.active = _lanes_from(writer.body, e.sizes.named("i32", width - n % width), "i32")
+        writer.body.active = _lanes_from(writer.body, sizes.named("i32", width - n % width), "i32")
         writer._block(level, d, end, Segment(vectors, n, width, 1), copies)
         writer.body.width, writer.body.active = 1, None
 

@@ -11,6 +11,7 @@ In loops, where chains of operations are what takes the time, a product that goe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -98,7 +99,7 @@ class ProgramWriter:
             return self.e.slot(f"[{max(buffer.bytes, 1)} x i8]", 16)
         if buffer.kind == ARENA:
             return self.e.op(f"getelementptr i8, ptr %arena, i64 {self.number(buffer.place)}")
-        if buffer.kind == CONSTANT:
+        if buffer.kind == CONSTANT and buffer.array is not None:
             return self.constant(buffer.array)
         if buffer.kind == PART and buffer.base is not None:
             return self.e.element(self.pointer(buffer.base), "i8", self.number(buffer.place))
@@ -193,13 +194,13 @@ def _copy(w: ProgramWriter, step: steps.Copy) -> None:
     target, source, part = w.pointer(step.target), w.pointer(step.source), w.machine.memory.copied
     if w.pool is None or step.bytes < 2 * part:
         for i in range(0, step.bytes, step.piece or step.bytes or 1):
-            places = (w.e.op(f"getelementptr i8, ptr {p}, i64 {i}") if i else p for p in (target, source))
-            w.copy_bytes(*places, step.piece or step.bytes)
+            to, start = (w.e.op(f"getelementptr i8, ptr {p}, i64 {i}") if i else p for p in (target, source))
+            w.copy_bytes(to, start, step.piece or step.bytes)
     else:
         parallel.through_pool(w, parallel.copy(), [target, source], -(-step.bytes // part), [part, step.bytes])
 
 
-RULES: dict[type[Step], Callable[[ProgramWriter, Step], None]] = {
+RULES: dict[type[Step], Callable[[ProgramWriter, Any], None]] = {  # each for steps of its type
     steps.Copy: _copy,
     steps.Launch: launches.launch,
     steps.Rows: launches.rows,

@@ -110,7 +110,8 @@ class Columns:
         if len(xs) == 1:
             both = f"({self.vectors[0]} {xs[0]}, {self.vectors[0]} {ys[0]})"
             kind = f"v{self.lanes}{self.types[0]}"
-            return tuple([self.e.op(f"call {self.vectors[0]} @llvm.u{m}.{kind}{both}")] for m in ("min", "max"))
+            low, high = ([self.e.op(f"call {self.vectors[0]} @llvm.u{m}.{kind}{both}")] for m in ("min", "max"))
+            return low, high
         less = self.less(xs, ys)
         return self.choose(less, xs, ys), self.choose(less, ys, xs)
 

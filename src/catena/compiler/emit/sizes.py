@@ -20,6 +20,16 @@ MOST = 1 << 40  # beyond, a float is no count
 PLAIN = frozenset([0.0, 0.5, 1.0, 2.0])  # of which LLVM may make more: told everywhere, with either sign
 
 
+def place_in(table: list[int]) -> Callable[[int], int]:
+    """What puts numbers into a table and says where."""
+
+    def place(number: int) -> int:
+        table.append(number)
+        return len(table) - 1
+
+    return place
+
+
 class Sizes:
     """The numbers of one function, read in its first block; `place` puts one into the table and says where. All its
     `floats` are among them where other functions differ in constants alone.

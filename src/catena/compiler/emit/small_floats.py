@@ -64,7 +64,8 @@ class _Lines:
     """The body of a function on vectors: instructions with numbered results."""
 
     def __init__(self, width: int):
-        self.width, self.lines = width, []
+        self.width = width
+        self.lines: list[str] = []
 
     def op(self, text: str) -> str:
         self.lines.append(f"  %v{len(self.lines)} = {text}")
@@ -145,7 +146,7 @@ def _decode(symbol: str, form: Format, width: int) -> str:
 
 
 def _decode_by_table(symbol: str, dtype: np.dtype) -> str:
-    table = ", ".join(f"float {_bits(x)}" for x in np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32))
+    table = ", ".join(f"float {_bits(float(x))}" for x in np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32))
     return f"""@{symbol}_table = internal constant [256 x float] [{table}]
 define internal float @{symbol}(i8 %x) {{
   %i = zext i8 %x to i64

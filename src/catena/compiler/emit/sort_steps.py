@@ -167,7 +167,8 @@ class _RowPointers:
     places: list[str]  # beside keys, and the spare ones
 
     def columns(self, r: Rows) -> tuple[list[str], list[str]]:
-        return tuple([self.keys[j], *self.places[j : j + r.paired]] for j in (0, 1))
+        first, second = ([self.keys[j], *self.places[j : j + r.paired]] for j in (0, 1))
+        return first, second
 
 
 def _pointers_of_row(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from catena.compiler.emit import interrupts, parallel
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.emit.sizes import Sizes
+from catena.compiler.emit.sizes import Sizes, place_in
 
 
 def in_tasks(
@@ -19,11 +19,12 @@ def in_tasks(
     """Runs what `body` writes, given the pointers, for each task `%k` through the pool; for `units`
     and `ask` see there.
     """
-    e, table = Emitter(), []
+    e = Emitter()
+    table: list[int] = []
     own = [parallel.load_pointer(e, j) for j in range(len(pointers))]
     numbers = parallel.load_pointer(e, len(pointers))
     first, e.lines = e.lines, []  # before the slots: sizes are read there
-    e.sizes = Sizes(e.slots, numbers, lambda n: table.append(n) or len(table) - 1)
+    e.sizes = Sizes(e.slots, numbers, place_in(table))
     body(e, own)
     first = first if table else first[:-2]  # nothing is read where there are no numbers
     text = "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *first, *e.slots, *e.lines, "  ret void", "}"])
@@ -44,7 +45,7 @@ def over_rows(
     `asks` whether to go on, the emitter knows whom.
     """
     ask = interrupts.table(w) if asks else None
-    given = [*pointers, ask] if asks else pointers
+    given = [*pointers, ask] if ask is not None else pointers
     tasks = w.machine.sharing.tasks(rows, n)
     groups = min(units // w.machine.sharing.group, rows // tasks)
 
@@ -86,4 +87,5 @@ def part_of_group(e: Emitter, part: str) -> tuple[str, str]:
 def balanced(e: Emitter, start: str, count: str | int, tasks: int) -> tuple[str, str]:
     """The range of task `%k` among `count` items from `start` on, of which there are at least as many as tasks."""
     shares = (e.op(f"udiv i64 {e.op(f'mul i64 {x}, {count}')}, {e.size(tasks)}") for x in ("%k", e.op("add i64 %k, 1")))
-    return tuple(shares if start == "0" else (e.op(f"add i64 {start}, {share}") for share in shares))
+    first, end = shares if start == "0" else (e.op(f"add i64 {start}, {share}") for share in shares)
+    return first, end

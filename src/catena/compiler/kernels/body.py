@@ -20,7 +20,7 @@ import numpy as np
 from catena.compiler.graph import affine, constants
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import FORMS, Indices
-from catena.compiler.graph.intervals import Interval, interval_of, span
+from catena.compiler.graph.intervals import Interval, interval, span
 from catena.compiler.graph.parts import joined
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.reshapes import groups
@@ -363,7 +363,7 @@ def _reshape(body: Body, v: Value, index, mask):
         return body.read(x, index if x.ndim else (), mask)
     if x.size == 1:
         return body.read(x, (affine.ZERO,) * x.ndim, mask)
-    moved = []
+    moved: list[Any] = []
     for ins, outs in groups(x.shape, v.shape):
         at = body.offset(tuple(v.shape[d] for d in outs), tuple(index[d] for d in outs))
         if len(ins) > 1 and len([d for d in ins if x.shape[d] != 1]) > 1:
@@ -480,7 +480,7 @@ def clamped_start(body: Body, start: Value, index: tuple, room: int, mask: int =
     name = body.stmts[at].type
     if body.stmts[at].op == "const":
         return affine.constant(min(max(whole(body.stmts[at].attr), 0), room))
-    low, high = interval_of(start)
+    low, high = interval(start)
     if 0 <= low and high <= room:
         return body.expression(at, (low, high))
     if low < 0:
@@ -534,7 +534,7 @@ def places(body: Body, x: Value, indices: Value, p: Indices, index, mask: int = 
             start = clamped_start(body, indices, at, room, mask)
         else:
             s = body.read(indices, at, mask)  # where the mask does not hold, there may be no such index
-            bounds = interval_of(indices)
+            bounds = interval(indices)
             start = body.expression(s, bounds if bounds.within(Interval(0, room)) else None)
             if p.mode == "fill":
                 inside = body.among(s, bounds, room + 1) if start[2] else body.inside(start, room + 1)

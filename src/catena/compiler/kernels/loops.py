@@ -99,7 +99,7 @@ class Together(NamedTuple):
     """
 
     dim: int
-    count: int
+    size: int
     what: Literal["squares", "places", "short", "apart", "share", "tables"]
     chooses: int = 0
     least: int = 4
@@ -143,7 +143,7 @@ class Nest:
     def step(self, d: int) -> int:
         """The iterations of a loop that are done at once."""
         if self.together is not None and self.together.what != "squares" and d == self.together.dim:
-            return self.together.count
+            return self.together.size
         return self.width * self.unroll if d == self.vector else 1
 
     def block(self, d: int) -> int:
@@ -273,32 +273,33 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
             group.remove(vector)
             group.append(vector)
     transposed = vector in kept and not nest.folds and not nest.sequential
-    inside = _block_transposes(nest, kept, vector) if transposed else None
+    inside = _block_transposes(nest, kept, vector) if transposed and vector is not None else None
     nest.order, nest.vector = [*nest.rows, *kept, *inner], vector
     if vector is None and nest.sequential:
         _interleave(nest)
     if vector is not None:
         extent = nest.extents[vector]
         if extent >= vector_bytes // HALF:
-            _read_bits(nest)
+            _read_bits(nest, vector)
         nest.width = min(_lanes_of_sums(nest, vector_bytes, vector) or _lanes(nest, vector_bytes, vector), extent)
         light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
-        if _tiles(nest, inside, most := min(nest.width, SQUARE)):
-            nest.width, nest.together = most, Together(inside, most, "squares")
+        side = min(nest.width, SQUARE)
+        if inside is not None and _tiles(nest, inside, vector, side):
+            nest.width, nest.together = side, Together(inside, side, "squares")
         in_copies = nest.folds and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
         most = min((f.copies for f in nest.folds), default=COPIES)
         copies = most if in_copies and inner and extent >= most * nest.width else 1
         nest.unroll = copies if light else 1
         nest.turns = copies if vector in inner and nest.adds_floats else nest.unroll
         if transposed and nest.together is None:
-            _share_places(nest, machine)
+            _share_places(nest, vector, machine)
         choice = machine.chooses, machine.least_chosen
         if nest.together is None and any(table(nest, s, *choice) is not None for s in nest.stmts):
             nest.together = Together(-1, 1, "tables", *choice)
         if nest.run is not None:  # each copy spares a look at what the columns share
             nest.unroll = nest.turns = min(COPIES, extent // nest.width)
         if kept and light and in_copies and not in_place and vector in inner:
-            _share_loads(nest, kept[-1], machine)
+            _share_loads(nest, kept[-1], vector, machine)
     return nest
 
 
@@ -338,7 +339,7 @@ HALF = 2  # bytes
 LANES_OF_BITS = 32
 
 
-def _read_bits(nest: Nest) -> None:
+def _read_bits(nest: Nest, vector: int) -> None:
     """Floats of `HALF` bytes of which only an extreme is wanted are read as their bits, which tell it (see
     `emit.extremes`): nothing is converted, and a vector holds twice as many.
     """
@@ -347,7 +348,7 @@ def _read_bits(nest: Nest) -> None:
     found -= {s for f in nest.folds if not is_extreme(f) for s in (*f.stmts, *f.inits)}
     for i in found:
         s = nest.stmts[i]
-        if s.op == "load" and s.type in ("bfloat16", "float16") and affine.coefficient(s.attr[2], nest.vector) == 1:
+        if s.op == "load" and s.type in ("bfloat16", "float16") and affine.coefficient(s.attr[2], vector) == 1:
             buffer, _, offset = s.attr
             nest.stmts[i] = s._replace(type="uint16", attr=(buffer, "uint16", offset))
 
@@ -370,15 +371,14 @@ TILED = 16  # statements of a body that is repeated for each line of a square
 SQUARE = 16  # lines of a square at most, which registers hold, of elements of any size
 
 
-def _tiles(nest: Nest, d: int | None, width: int) -> bool:
+def _tiles(nest: Nest, d: int, vector: int, width: int) -> bool:
     """Whether squares of so many lanes and dimension `d` are worth it: short bodies, some load that is transposed."""
     return (
-        d is not None
-        and nest.extents[d] >= width
+        nest.extents[d] >= width
         and width in (4, 8, 16)
         and len(nest.stmts) <= TILED
         and all(s.op != "affine" for s in nest.stmts)
-        and any(is_transposed(s, d, nest.vector) for s in nest.stmts)
+        and any(is_transposed(s, d, vector) for s in nest.stmts)
     )
 
 
@@ -391,9 +391,10 @@ def _interleave(nest: Nest) -> None:
     """Does several iterations in which different elements change at once, where the order of others matters: additions
     to the same element wait for each other, and those to others run between them.
     """
-    free = [d for d in nest.order[:-1] if d in nest.independent]
+    independent = nest.independent or frozenset()
+    free = [d for d in nest.order[:-1] if d in independent]
     moving = [s for s in nest.stmts if s.op == "affine" and free and affine.coefficient(s.attr, free[-1])]
-    if not free or nest.order[-1] in nest.independent or moving or nest.is_checked or len(nest.stmts) > TILED:
+    if not free or nest.order[-1] in independent or moving or nest.is_checked or len(nest.stmts) > TILED:
         return
     rows = nest.extents[free[-1]]
     most = AT_ONCE if nest.trips < SHARED_FROM else min(AT_ONCE, rows // FOR_THREADS)
@@ -402,39 +403,39 @@ def _interleave(nest: Nest) -> None:
         nest.together = Together(free[-1], count, "apart")
 
 
-def _share_places(nest: Nest, machine: Machine) -> None:
+def _share_places(nest: Nest, vector: int, machine: Machine) -> None:
     """Does several iterations of a loop at once where lanes read at places that are computed, and the same in all of
     them, as `x[:, i]` does: what tells the places is computed once, and its lanes are taken apart once.
     """
-    loops = nest.order[len(nest.rows) : nest.order.index(nest.vector)]
+    loops = nest.order[len(nest.rows) : nest.order.index(vector)]
     shared = [d for d in loops if nest.extents[d] >= AT_ONCE and any(shares_place(nest, s, d) for s in nest.stmts)]
     if not shared or any(s.op == "affine" and affine.coefficient(s.attr, shared[-1]) for s in nest.stmts):
         return
-    if nest.order[-1] != nest.vector:
+    if nest.order[-1] != vector:
         return
     d = shared[-1]
     nest.order.remove(d)
     nest.order.insert(-1, d)
-    own = sum(mask >> d & 1 and mask >> nest.vector & 1 for mask in nest.depends)
+    own = sum(mask >> d & 1 and mask >> vector & 1 for mask in nest.depends)
     many = AT_ONCE if own <= LONG_BODY else FEWER_AT_ONCE
     nest.together = Together(
         d, max(min(many, MOST_AT_ONCE // nest.width), 2), "places", machine.chooses, machine.least_chosen
     )
 
 
-def _share_loads(nest: Nest, d: int, machine: Machine) -> None:
+def _share_loads(nest: Nest, d: int, vector: int, machine: Machine) -> None:
     """Folds several rows at once where they are folded with one vector, as those of `M @ v` are: it is read once for
     all of them. Each row is summed in the order in which it is summed alone.
     """
-    loads = [(s, mask) for s, mask in zip(nest.stmts, nest.depends) if s.op in LOADS and mask >> nest.vector & 1]
+    loads = [(s, mask) for s, mask in zip(nest.stmts, nest.depends) if s.op in LOADS and mask >> vector & 1]
     shared = [s for s, mask in loads if not mask >> d & 1]
     plain = all(s.op == "load" and not s.args and not s.attr[2][2] for s, _ in loads)
-    simple = plain and all(affine.coefficient(s.attr[2], nest.vector) == 1 for s, _ in loads)
+    simple = plain and all(affine.coefficient(s.attr[2], vector) == 1 for s, _ in loads)
     moving = any(s.op == "affine" and affine.coefficient(s.attr, d) for s in nest.stmts)  # which all rows would share
     folds = all(f.kind in COMBINE and not f.partial for f in nest.folds) and not moving
     inner = [k for k in nest.order if k in nest.reduced]
     count = min(AT_ONCE, machine.vector_registers // (2 * nest.unroll * max(len(nest.folds), 1)))
-    last = inner[-1:] == [nest.vector]
+    last = inner[-1:] == [vector]
     if not (shared and len(shared) < len(loads) and simple and folds and last) or nest.is_checked:
         return
     if 1 < count <= nest.extents[d] and nest.run is None:
@@ -517,10 +518,11 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
         candidates = kept[-2 if few else -1 :] + inner[-1:]
     else:
         candidates = _summed(nest, kept, inner, width) if nest.adds_floats else kept + inner[-1:]
-    best, best_score, shuffled = None, -1, most_stride(width * _widest(nest))
+    best: int | None = None
+    best_score, shuffled = -1.0, most_stride(width * _widest(nest))
     folded = _folded(nest, inner, width)
     loads = [(s, mask) for s, mask in zip(nest.stmts, nest.depends) if s.op in LOADS]
-    offsets = [(s.attr[2], s.attr[1], 1) for s, mask in loads if not folded or mask & folded]
+    offsets = [(s.attr[2], s.attr[1], 1.0) for s, mask in loads if not folded or mask & folded]
     offsets += [(s.offset, s.dtype, 2) for s in nest.stores]
     written = 2 if any(f.running for f in nest.folds) else 2 / max(len(nest.folds), 1)  # after the loops, not in them
     offsets += [(offset, dtype, written) for f in nest.folds for _, dtype, offset in f.dests]
@@ -537,7 +539,8 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
         if score > best_score:
             best, best_score = d, score
     others = inner[-1:] if best in kept else kept[-1:] if best in inner else []
-    return next((d for d in others if d in candidates and _fills(nest, best, d, width)), best)
+    fills = (d for d in others if best is not None and d in candidates and _fills(nest, best, d, width))
+    return next(fills, best)
 
 
 def _summed(nest: Nest, kept: list[int], inner: list[int], width: int) -> list[int]:
@@ -647,8 +650,9 @@ def show(nest: Nest) -> str:
         elif s.attr is not None:
             attr = f" {s.attr}"
         lines.append(f"  %{i}: {s.type} = {s.op}{attr} {' '.join(f'%{a}' for a in s.args)}".rstrip())
-    for s in nest.stores:
-        lines.append(f"  v{s.buffer}[{affine.show(s.offset)}] = %{s.stmt}" + (f" if %{s.mask}" if s.mask >= 0 else ""))
+    for store in nest.stores:
+        mask = f" if %{store.mask}" if store.mask >= 0 else ""
+        lines.append(f"  v{store.buffer}[{affine.show(store.offset)}] = %{store.stmt}{mask}")
     for f in nest.folds:
         dests = " ".join(f"v{b}[{affine.show(o)}]" for b, _, o in f.dests)
         lines.append(f"  fold {f.kind}{' running' * f.running} {' '.join(f'%{s}' for s in f.stmts)} -> {dests}")
@@ -669,9 +673,9 @@ def verify(nest: Nest) -> None:
             raise CompileError(f"loop nest: statement %{i} ({s.op}) depends on a dimension without a loop")
     if nest.run is not None and (nest.run.dim not in nest.order or any(map(nest.hangs_on, nest.reduced))):
         raise CompileError("loop nest: a run has no loop, or depends on a dimension that is folded away")
-    for s in nest.stores:
-        if not 0 <= s.stmt < len(nest.stmts):
-            raise CompileError(f"loop nest: a store to v{s.buffer} has no value")
+    for store in nest.stores:
+        if not 0 <= store.stmt < len(nest.stmts):
+            raise CompileError(f"loop nest: a store to v{store.buffer} has no value")
     if sorted(nest.order) != [d for d, n in enumerate(nest.extents) if n != 1]:
         raise CompileError("loop nest: the order does not list each dimension once")
     kept_after = [

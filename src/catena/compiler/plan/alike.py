@@ -57,7 +57,7 @@ class Structure:
 class Planned(NamedTuple):
     """A step of a structure, which others of it are copies of."""
 
-    step: Launch | Contract
+    step: Step
     touched: list[int]  # what it touches, by places in the order of telling
     costs: list[int]
 
@@ -74,12 +74,12 @@ def touched(step: Step, structure: Structure, blocks: Mapping[int, Buffer]) -> l
     return [k for k in found if k is not None] if len(places) == len(numbers) and None not in found else None
 
 
-def on_others(step: Launch | Contract, values: list[tuple[int, Buffer]]) -> Step:
+def on_others(step: Step, values: list[tuple[int, Buffer]]) -> Step:
     """The same step on other values, by number and where they are, in the order of `touched`."""
     made = copy.copy(step)
     if isinstance(made, Contract):
         (_, made.a), (_, made.b), (_, made.c) = values
-    else:
+    elif isinstance(made, Launch):
         made.names = {b: number for b, (number, _) in zip(made.operands, values)}
         made.operands = {b: buffer for b, (_, buffer) in zip(made.operands, values)}
     return made

@@ -59,7 +59,7 @@ class Part(NamedTuple):
     is_innermost: bool  # whether tiles are told how many steps are theirs: the last ones may be fewer
 
     @property
-    def count(self) -> int:
+    def turns(self) -> int:
         return -(-self.axis.extent // self.steps)
 
 
@@ -160,7 +160,7 @@ class Plan(NamedTuple):
 class Tasks(NamedTuple):
     """How a contraction is shared out: each batch member is cut into blocks of `rows` units and `columns` panels."""
 
-    count: int
+    total: int
     row_blocks: int
     rows: int
     column_blocks: int

@@ -24,7 +24,8 @@ MANY_ROWS = 128  # from which on short ones are folded by a kernel of its own
 
 def attach(fused: Fused, nest_of, machine: Machine) -> None:
     """Gives steps of products their epilogues and removes these from the steps."""
-    steps, gone = fused.steps, set()
+    steps = fused.steps
+    gone: set[int] = set()
     for i, step in enumerate(steps):
         v = step.node
         if v is None or not product_kinds.has_tiles(v, machine) or i in gone:
@@ -53,6 +54,7 @@ def _follower(steps: list[Step], i: int, number: int, gone: set[int]) -> int | N
 
 def _runs_by_rows(step: Step, v: Value, nest_of) -> bool:
     kernel, shape = step.kernel, product_kinds.row_shape(v)
+    assert kernel is not None
     count = math.prod(shape)
     if not shape or kernel.space[: len(shape)] != shape or any(a < len(shape) for a in kernel.axes) or count < 2:
         return False

@@ -215,7 +215,9 @@ def _as_convolutions(v: Numbers, n: int, outer: int, inverse: bool, half: Half |
 
     def sweeps(m: int, **ends) -> tuple[Sweep, Sweep]:
         row = Sweep(m, outer, (m, m), (True, True), (False, False))
-        return _two_sweeps(replace(row, **ends), *_halves(v, m))
+        factors = _halves(v, m)
+        assert factors is not None  # of a smooth length
+        return _two_sweeps(replace(row, **ends), *factors)
 
     m = min(lengths, key=lambda m: (sum(_cost(v, s) for s in sweeps(m)), m))
     first, second = sweeps(m)

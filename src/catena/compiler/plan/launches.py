@@ -91,8 +91,7 @@ def once(
     before, costs = len(frame.steps), p.costs.told()
     add()
     made = frame.steps[before:]
-    touched = alike.touched(made[0], structure, frame.blocks) if len(made) == 1 else None
-    if touched is not None:
+    if len(made) == 1 and (touched := alike.touched(made[0], structure, frame.blocks)) is not None:
         p.planned[key] = Planned(made[0], touched, [b - a for a, b in zip(costs, p.costs.told())])
 
 
@@ -187,11 +186,13 @@ def _count(p: Planner, nest: Nest) -> None:
 
 def _in_parts(p: Planner, frame: Frame, nest: Nest, size: int) -> None:
     """A reduction in tasks of `size` iterations, and the folds of what these leave."""
-    split = partial.split(frame.fused.region.values, nest, size)
+    outer = ranges.first_folded(nest)
+    assert outer is not None  # `partial.chunk` has asked
+    split = partial.split(frame.fused.region.values, nest, outer, size)
     for part in split.made:
         p.define(frame, part)
     operands, units = p.operands(frame, nest), sharing.work(nest)
-    pause = pauses.plan(p.machine.sharing, nest, size / nest.extents[ranges.first_folded(nest)])
+    pause = pauses.plan(p.machine.sharing, nest, size / nest.extents[outer])
     frame.steps.append(Launch(nest, operands, False, split.opened, size, split.cut, split.each, units, pause))
     _join(p, frame, split.made, split.joins)
 
@@ -230,6 +231,7 @@ def _join(p: Planner, frame: Frame, made: list[Value], joins: list[Nest]) -> Non
 
 def kernel(p: Planner, frame: Frame, i: int, _) -> None:
     step = frame.fused.steps[i]
+    assert step.kernel is not None
     if step.part and p.place_part(frame, frame.fused.region.values[step.writes[0]]):
         return
     written = [p.define(frame, frame.fused.region.values[n]) for n in step.writes]

@@ -106,12 +106,14 @@ def stack_length(p: Planner, frame: Frame, i: int, node: Value) -> None:
 
 def write_stack(p: Planner, frame: Frame, i: int, node: Value) -> None:
     (out,) = node.results
-    frame.steps.append(WriteStack(*(p.address(frame, x) for x in node.args), p.define(frame, out)))
+    stack, at, item = (p.address(frame, x) for x in node.args)
+    frame.steps.append(WriteStack(stack, at, item, p.define(frame, out)))
 
 
 def read_stack(p: Planner, frame: Frame, i: int, node: Value) -> None:
     (out,) = node.results
-    frame.steps.append(ReadStack(*(p.address(frame, x) for x in node.args), p.define(frame, out)))
+    stack, at = (p.address(frame, x) for x in node.args)
+    frame.steps.append(ReadStack(stack, at, p.define(frame, out)))
 
 
 RULES = {

@@ -7,7 +7,8 @@ import functools
 import itertools
 import math
 from collections import ChainMap
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,8 @@ class NestBuilder:
 
     def __init__(self, fused: Fused):
         # Not the plan itself, which holds this: a cycle would keep the graph until the garbage collector runs.
-        self.stored, self.roots = fused.stored, fused.roots
+        self.stored: MutableMapping[int, str] = fused.stored
+        self.roots = fused.roots
 
     def body(self, extents, local: frozenset = frozenset()) -> Body:
         stored, roots = self.stored, self.roots
@@ -45,14 +47,14 @@ class NestBuilder:
 
     def of(self, step: Step) -> Nest:
         """The loop nest of a step that is a kernel, made once."""
-        if step.nest is None:
+        if step.nest is None and step.kernel is not None:
             step.nest, step.alternates = self.kernel(step.kernel)
         return step.nest
 
     def alone(self, step: Step) -> Nest:
         """The loop nest of a step that is a kernel and does not run with others; it may have other extents."""
         nest, kernel = self.of(step), step.kernel
-        if step.alternates and not kernel.axes:
+        if step.alternates and kernel is not None and not kernel.axes:
             step.nest = nest = self.in_turn(kernel.space, self._writes(kernel), kernel.own)
             step.alternates = False
         return nest
@@ -61,7 +63,8 @@ class NestBuilder:
         """The loop nest of a kernel, and whether something in it is asked at every so many places."""
         body = self.body(kernel.space, kernel.own)
         index = dims(len(kernel.space))
-        stores, folds = [], []
+        stores: list[Store] = []
+        folds: list[Fold] = []
         for v in kernel.roots:
             if v.form == "reduce":
                 folds += self._reduce(body, v, index, len(folds))
@@ -240,23 +243,10 @@ class NestBuilder:
         offset, every = body.offset(v.shape, at), (1 << len(body.extents)) - 1
         if isinstance(new, tuple):
             part, even = part_name(v), affine.scale(offset, 2)
-            old = tuple(_load_now(body, v.number, part, affine.shift(even, i), mask, every) for i in (0, 1))
+            old: Any = tuple(_load_now(body, v.number, part, affine.shift(even, i), mask, every) for i in (0, 1))
         else:
             old = _load_now(body, v.number, NAMES[v.dtype], offset, mask, every)
-        return store_value(body, v, at, self._combined(body, v, old, new), mask)
-
-    def _combined(self, body: Body, v: Value, old, new):
-        kind = v.params.kind
-        if kind == "general":
-            return run_scalar(body, v.params.body, [old, new])[0]
-        if isinstance(new, tuple):
-            part = part_name(v)
-            if kind in ("add", "sub"):
-                return tuple(body.stmt(kind, part, (o, n)) for o, n in zip(old, new))
-            (a, b), (c, d) = old, new
-            re = body.stmt("sub", part, (body.stmt("mul", part, (a, c)), body.stmt("mul", part, (b, d))))
-            return re, body.stmt("add", part, (body.stmt("mul", part, (a, d)), body.stmt("mul", part, (b, c))))
-        return body.stmt(kind, NAMES[v.dtype], (old, new))
+        return store_value(body, v, at, _combined(body, v, old, new), mask)
 
     # ---- folds with a body of their own, and running ones --------------------------------------------------
 
@@ -325,6 +315,20 @@ class NestBuilder:
             running=True,
             inits=(body.const(-math.inf, t),),
         )
+
+
+def _combined(body: Body, v: Value, old, new):
+    kind = v.params.kind
+    if kind == "general":
+        return run_scalar(body, v.params.body, [old, new])[0]
+    if isinstance(new, tuple):
+        part = part_name(v)
+        if kind in ("add", "sub"):
+            return tuple(body.stmt(kind, part, (o, n)) for o, n in zip(old, new))
+        (a, b), (c, d) = old, new
+        re = body.stmt("sub", part, (body.stmt("mul", part, (a, c)), body.stmt("mul", part, (b, d))))
+        return re, body.stmt("add", part, (body.stmt("mul", part, (a, d)), body.stmt("mul", part, (b, c))))
+    return body.stmt(kind, NAMES[v.dtype], (old, new))
 
 
 # ---- products by loops --------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ def chunk(limits: Sharing, nest: Nest, in_place: bool) -> int | None:
     if total < limits.worthwhile or not is_foldable(nest, in_place):
         return None
     outer = ranges.first_folded(nest)
+    assert outer is not None  # else it is not foldable
     step = nest.block(outer)
     kept = math.prod(n for d, n in enumerate(nest.extents) if d not in nest.reduced)
     most = nest.trips // (FEWEST * kept * len(nest.folds))
@@ -56,9 +57,9 @@ class Split(NamedTuple):
     joins: list[Nest]
 
 
-def split(values: list[Value], nest: Nest, size: int) -> Split:
-    """Makes the nest one whose tasks of `size` iterations leave partial results; their values join `values`."""
-    opened = ranges.choose(nest, False, ranges.first_folded(nest))
+def split(values: list[Value], nest: Nest, outer: int, size: int) -> Split:
+    """Makes the nest one whose tasks of `size` iterations of `outer` leave partial results, which join `values`."""
+    opened = ranges.choose(nest, False, outer)
     numbers = opened.whole(nest)
     cut = 0 if opened.outer is None else 2
     count = -(-numbers[cut + 1] // size)  # of whole blocks; the last chunk does the rest too

@@ -19,6 +19,7 @@ Regions of loops and branches go through each pass with the region around them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from catena.compiler.graph import (
     carried,
@@ -51,11 +52,11 @@ from catena.compiler.plan import (
 )
 from catena.compiler.plan.fuse import Fused, fuse
 from catena.compiler.plan.nests import NestBuilder
-from catena.compiler.plan.planner import Planner
+from catena.compiler.plan.planner import Planner, Rule
 from catena.compiler.plan.program import ARGUMENT, RESULT, Buffer, Program
 from catena.core.context import context
 
-RULES = {
+RULES: dict[str, Rule] = {
     **launches.RULES,
     **products.RULES,
     **amx.RULES,
@@ -74,9 +75,9 @@ def plan(region: Region, machine: Machine, donated: Sequence[int] = (), shown: S
       each pass with its name and what it made.
     Raises: CompileError naming the operation that cannot be compiled.
     """
-    fused = None
+    fused: Any = region
     for name, run in PASSES:
-        fused = run(region if fused is None else fused, machine)
+        fused = run(fused, machine)
         if shown is not None:
             shown(name, fused)
     program = place(fused, machine, donated)
@@ -138,7 +139,7 @@ def _epilogues(fused: Fused, machine: Machine) -> Fused:
     return fused
 
 
-PASSES = (
+PASSES: tuple[tuple[str, Callable[[Any, Machine], Any]], ...] = (  # each takes what the one before has made
     ("block", _block),
     ("bound", _bound),
     ("replace", _replace),

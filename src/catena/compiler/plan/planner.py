@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -107,7 +108,7 @@ class Costs:
         self.flops, self.bytes, self.units = self.flops + flops, self.bytes + size, self.units + units
 
 
-Rule = Callable[["Planner", Frame, int, Value], None]
+Rule = Callable[["Planner", Frame, int, Any], None]  # given the node, if the step is one
 
 
 class Planner:
@@ -254,7 +255,8 @@ class Planner:
         if s.node is None:
             return False
         if s.follower is not None and r != s.node.number:  # tasks of the product read all of its operands
-            return old.number not in s.follower.kernel.moved | s.operands and not s.follower.kernel.axes
+            after = s.follower.kernel
+            return after is not None and old.number not in after.moved | s.operands and not after.axes
         if s.node.form in UPDATES:
             return frame.fused.root(s.node.args[0]) == old.number and not frame.reads_again(s.node)
         return frame.starts_as(s.node, r, old)
@@ -348,8 +350,9 @@ class Planner:
         whole = v.args[0]
         if v.number in frame.targets or frame.fused.root(whole) in frame.carries:
             return False
-        first = slices.first_element(v) * v.dtype.itemsize
-        frame.blocks[v.number] = Buffer(PART, v.nbytes, first, base=self.address(frame, whole))
+        first = slices.first_element(v)
+        assert first is not None  # `slices.is_part` has asked
+        frame.blocks[v.number] = Buffer(PART, v.nbytes, first * v.dtype.itemsize, base=self.address(frame, whole))
         frame.protected.add(v.number)
         return True
 
@@ -361,8 +364,7 @@ class Planner:
         if target is not None:
             frame.blocks[v.number] = target
             return source is target
-        dies = frame.last_use.get(r, -1) == step and r not in frame.protected and source is not None
-        if dies:
+        if source is not None and frame.last_use.get(r, -1) == step and r not in frame.protected:
             frame.blocks[v.number] = source
             del frame.blocks[r]
             return True
@@ -397,10 +399,10 @@ class Planner:
     def _step(self, frame: Frame, i: int, step: FusedStep) -> None:
         if step.kernel is not None:
             form = "kernel"
-        elif step.group is not None:
-            form = "rows"
-        else:
+        elif step.node is not None:
             form = step.node.form
+        else:
+            form = "rows"
         rule = self.rules.get(form)
         if rule is None:
             raise CompileError(f"operation {form!r} cannot be compiled")

@@ -64,7 +64,8 @@ def choose(nest: Nest, in_place: bool, cut: int | None = None) -> Open:
     """The open loops of a scheduled nest; `cut` is the loop that runs in chunks, if one does."""
     if not nest.order:
         return Open()
-    outer, folded = nest.order[len(nest.rows) - 1 if nest.rows else 0], first_folded(nest)
+    outer: int | None = nest.order[len(nest.rows) - 1 if nest.rows else 0]
+    folded = first_folded(nest)
     if outer == folded:
         outer = None
     if nest.run is not None:  # which has its own range

@@ -42,16 +42,19 @@ class RowGroup:
 
 def group_rows(fused: Fused, nest_of, machine: Machine) -> None:
     """Puts kernels into row groups; `nest_of(step)` gives a step's loop nest."""
-    steps, taken, out, readers = fused.steps, set(), [], None
+    steps, readers = fused.steps, None
+    taken: set[int] = set()
+    out: list[Step] = []
     for i, step in enumerate(steps):
         if i in taken:
             continue
         members = _members(fused, i, taken, nest_of, machine) if _may_lead(step, machine) else [i]
         if len(members) > 1 and _adds_one_by_one(fused, members, machine):
             members = [i]
+        grouped = None
         if len(members) > 1:
             readers = readers or _readers(fused)
-        grouped = _grouped(fused, members, nest_of, readers, machine) if len(members) > 1 else None
+            grouped = _grouped(fused, members, nest_of, readers, machine)
         if grouped is not None:
             taken.update(members)
         out.append(grouped or step)
@@ -82,7 +85,7 @@ def _adds_one_by_one(fused: Fused, members: list[int], machine: Machine) -> bool
     """Whether rows of floats are so short that they are added up one by one (see `loops.is_one_by_one`): by themselves,
     kernels do that to as many rows at once as a vector has lanes. From memory, it is the reading that takes long.
     """
-    for kernel in (fused.steps[i].kernel for i in members):
+    for kernel in (k for i in members if (k := fused.steps[i].kernel) is not None):
         size, rows = math.prod(kernel.space), math.prod(d for k, d in enumerate(kernel.space) if k not in kernel.axes)
         sums = [v for v in kernel.roots if is_sum_of_floats(v) and KIND[v.dtype] == "f"]
         short = [v for v in sums if size // rows * loops.register_bytes(str(v.dtype)) <= machine.vector_bytes]
@@ -96,6 +99,7 @@ def _members(fused: Fused, lead: int, taken: set[int], nest_of, machine: Machine
     nothing with the ones before them are members where one after them needs what they make.
     """
     first = fused.steps[lead].kernel
+    assert first is not None  # which `_may_lead` has asked
     rows = first.axes[0]
     shape, count = first.space[:rows], math.prod(first.space[:rows])
     members, written, read = [lead], set(fused.steps[lead].writes), set(fused.steps[lead].reads)
@@ -181,8 +185,10 @@ def _bounds(nest: Nest, a: affine.Affine, mask: int) -> tuple:
 def _grouped(fused: Fused, members: list[int], nest_of, readers: dict[int, set[int]], machine: Machine) -> Step | None:
     """The step of a group, or None where its rows are too long to stay in cache."""
     steps = [fused.steps[i] for i in members]
-    rows = steps[0].kernel.axes[0]
-    count = math.prod(steps[0].kernel.space[:rows])
+    lead = steps[0].kernel
+    assert lead is not None
+    rows = lead.axes[0]
+    count = math.prod(lead.space[:rows])
     writes = [n for s in steps for n in s.writes]
     reads = set().union(*(s.reads for s in steps)) - set(writes)
     sizes = _row_bytes(fused, [*reads, *writes], count)
