@@ -79,6 +79,15 @@ def test_an_operand_of_each_row_gives_the_bits_of_an_array_of_it():
     assert_same(got, stats.gamma.logpdf(x, jnp.broadcast_to(shapes, x.shape)))
 
 
+@pytest.mark.parametrize("columns", [2, 3, 4])
+def test_rows_shorter_than_a_vector_are_given_what_the_first_stage_computed(columns):
+    x, scale = jnp.stack([values("float32")] * columns, 1), jnp.arange(1.0, columns + 1)
+    f = jax.jit(lambda x, scale, shape: stats.gamma.logpdf(x * scale, shape))
+    assert_same(f(x, scale, 2.5), stats.gamma.logpdf(x * scale, jnp.full(x.shape, 2.5)))
+    text = f.lower(x, scale, 2.5).compile().as_text("llvm")
+    assert "log_gamma_density.second.x" in text and "@catena.log_gamma_density.f32" not in text
+
+
 def test_the_second_stage_computes_nothing_of_a_known_shape():
     """What is left of a density whose shape is known is one logarithm, of the seven polynomials of the whole."""
     assert in_stages("log_gamma_density", "x", "float") is not None

@@ -365,6 +365,8 @@ def test_logarithms_of_large_counts_have_digits():
     np.testing.assert_allclose(
         stats.gamma.logpdf(mu, shapes), scipy.stats.gamma.logpdf(*np.float64([mu, shapes])), 1e-6
     )
+    middle = np.float32([1e7, 3e12, 5e20, 7e26, 8e29])  # by Stirling
+    np.testing.assert_allclose(stats.poisson.logpmf(middle, middle), -np.log(2 * np.pi * np.float64(middle)) / 2, 1e-6)
     with jax.enable_x64(False):
         slope = jax.grad(stats.poisson.logpmf, 1)(np.float32(1e6), np.float32(1.001e6))
     np.testing.assert_allclose(slope, np.float64(np.float32(1e6)) / np.float32(1.001e6) - 1, 1e-4)

@@ -65,7 +65,7 @@ class ShortRows:
         if s.op == "load":
             found = self._load(i, s)
         elif short_rows.is_looped(s.op):
-            found = self._looped(s)
+            found = self._looped(i, s)
         else:
             found = [self._one(i, s, part) for part in range(self.n)]
         for c, x in zip(self.copies, found, strict=True):
@@ -81,21 +81,26 @@ class ShortRows:
         xs = [self.use(a, self.copies[part]) for a in s.args]
         return ops.emit(self.e, s.op, t, xs, types, s.attr, self.width)
 
-    def _looped(self, s) -> list[str]:
+    def _looped(self, i: int, s) -> list[str]:
         """A function of all parts, which pass through memory, so that its text stands there once."""
-        e, types = self.e, [TYPES[self.nest.stmts[a].type] for a in s.args]
-        t = TYPES[s.type]
+        e, given = self.e, self.copies[0].env.get((stages.FIRST, i))
+        operands = s.args if given is None else stages.others(self.body, i)
+        types, t = [TYPES[self.nest.stmts[a].type] for a in operands], TYPES[s.type]
         slots = [e.slot(f"[{self.n} x {vector(x.register, self.width)}]", 64) for x in (*types, t)]
         for part, c in enumerate(self.copies):
             self.part = part
-            for slot, a, x in zip(slots, s.args, types):
+            for slot, a, x in zip(slots, operands, types):
                 v = vector(x.register, self.width)
                 e.do(f"store {v} {self.use(a, c)}, ptr {e.element(slot, v, part)}")
         k, opened = e.begin_loop(0, self.n)
         vs = [vector(x.register, self.width) for x in (*types, t)]
         at = [e.element(slot, v, k) for slot, v in zip(slots, vs)]
         xs = [e.op(f"load {v}, ptr {place}") for v, place in zip(vs, at[:-1])]
-        e.do(f"store {vs[-1]} {ops.emit(e, s.op, t, xs, types, s.attr, self.width)}, ptr {at[-1]}")
+        if given is None:
+            x = ops.emit(e, s.op, t, xs, types, s.attr, self.width)
+        else:
+            x = stages.second_of(self.body, i, xs, given)
+        e.do(f"store {vs[-1]} {x}, ptr {at[-1]}")
         e.end_loop(opened)
         return [e.op(f"load {vs[-1]}, ptr {e.element(slots[-1], vs[-1], part)}") for part in range(self.n)]
 

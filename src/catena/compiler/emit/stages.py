@@ -45,10 +45,20 @@ def first_of(body: BodyWriter, i: int, numbers: list[str]) -> list[tuple[str, st
 
 def second(body: BodyWriter, i: int, c: Copy) -> str:
     """The function, of the operands that differ in lanes and what its first stage gave."""
+    return second_of(body, i, [body.use(a, c, body.width) for a in others(body, i)], c.env[FIRST, i])
+
+
+def others(body: BodyWriter, i: int) -> list[int]:
+    """The operands that differ in lanes."""
+    known = body.layout.known(i)
+    return [a for p, a in zip(vector_math.PARAMETERS, body.nest.stmts[i].args) if p not in known]
+
+
+def second_of(body: BodyWriter, i: int, lanes: list[str], given: list[tuple[str, str]]) -> str:
+    """The same of such operands."""
     s, known = body.nest.stmts[i], body.layout.known(i)
     t, name = TYPES[s.type], stages.names(body.layout.function(i), known)[1]
-    others = [body.use(a, c, body.width) for p, a in zip(vector_math.PARAMETERS, s.args) if p not in known]
-    out = ops.vector_call(body.e, name, t.register, others, body.width, c.env[FIRST, i])
+    out = ops.vector_call(body.e, name, t.register, lanes, body.width, given)
     return ops.round_to(body.e, out, t, body.width, s.op in ops.ARITHMETIC) if t.narrow else out
 
 

@@ -29,9 +29,12 @@ GOALS = dict.fromkeys(
     SINGLE,
 ) | {
     "STIRLING_SINGLE": SINGLE * 16,  # at most a ninth of the result
+    "LOG_EXCESS_SINGLE": SINGLE * 8,  # at most a quarter of the logarithm
     "TANH_POWER": GOAL * 8,  # of which a tenth counts
 }
-BY_POWERS = ("LOG_SINGLE", "EXP_SINGLE", "LGAMMA_SINGLE", "STIRLING_SINGLE", "TANH_POWER")  # of small numbers
+BY_POWERS = (  # of small numbers
+    *("LOG_SINGLE", "LOG_EXCESS_SINGLE", "EXP_SINGLE", "LGAMMA_SINGLE", "STIRLING_SINGLE", "TANH_POWER"),
+)
 X0 = mp.findroot(mp.ei, 0.37)  # the zero of the exponential integral
 C0 = mp.findroot(mp.ci, 0.6)  # the first zero of the cosine integral
 
@@ -136,6 +139,7 @@ FITS = {
     "QUANTILE_SINGLE": two_pieces(lambda root: quantile_factor(root**2), (2.3, 4.3, 10.2)),
     "ERFCX_SINGLE": [(scaled_erfc, -1, 1)],
     "LOG_SINGLE": [(lambda f: mp.log1p(f) / f, mp.mpf(-1) / 4, mp.mpf(1) / 2)],
+    "LOG_EXCESS_SINGLE": [(lambda f: (f - mp.log1p(f)) / f**2, mp.mpf(-1) / 4, mp.mpf(1) / 2)],
     "EXP_SINGLE": [(mp.exp, -mp.log(2) / 2, mp.log(2) / 2)],
     "LGAMMA_SINGLE": [(lambda d: mp.loggamma(2 + d) / d, -0.75, 0.5)],
     "STIRLING_SINGLE": [(lambda t: stirling_rest(max(t, mp.mpf(10) ** -20)), 0, 0.4)],

@@ -12,11 +12,17 @@ logarithm of the result.
 
 import math
 
+import numpy as np
+
+from . import fitted
+from .polynomials import fitted_to
+
 TINY = 1e-290
 HUGE_SHAPE = 1e6
 LIMIT = 20000.0  # steps
 
 NAN, INF = math.nan, math.inf
+GREATEST_FLOAT, GREATEST = (float(np.finfo(d).max) for d in (np.float32, np.float64))
 
 
 def _nonzero(m, x):
@@ -121,15 +127,15 @@ def _stirling_rest(m, a, terms: int = len(STIRLING)):
     return t * rest
 
 
-def _excess(m, x, ratio, log, last: int = 21):
+def _excess(m, x, ratio, log):
     """x - log(1 + x) for ``ratio`` = 1 + x, to all its digits where x is small: with s = x / (2 + x), the
-    logarithm is 2 atanh(s), a series whose terms go to the power ``last``.
+    logarithm is 2 atanh(s), a series.
     """
     near = m.abs(x) < 0.25
     e = m.where(near, x, 0.0)
     s = e / (2.0 + e)
-    square, series = s * s, m.like(s, 1 / last)
-    for k in range(last - 2, 1, -2):
+    square, series = s * s, m.like(s, 1 / 21)
+    for k in range(19, 1, -2):
         series = series * square + 1 / k
     return m.where(near, s * (e - 2.0 * square * series), x - log(m.where(near, 1.0, ratio)))
 
@@ -149,17 +155,23 @@ def _log_density(m, a, x):
 
 
 def _log_density_in_single(m, a, x):
-    """To single precision, where no term is greater than the result that it is a part of."""
-    large = a >= LARGE_SHAPE
-    small = m.where(large, 1.0, a)
-    short = m.fma(small, m.short_log(x), -x) - m.short_lgamma(small + 1.0)
-
-    def by_stirling():
-        b = m.where(large, a, LARGE_SHAPE)
-        excess = _excess(m, (x - b) / b, x / b, m.short_log, 11)
-        return -(b * excess) - 0.5 * m.short_log(6.283185307179586 * b) - _stirling_rest(m, b, 4)
-
-    return m.where_any(large, by_stirling, short)
+    """To single precision. With y = 2^k (1 + f), the logarithm of y is k log(2) + f, less an excess, and y is 1 + f and
+    what is beyond that. For large a, y is x / a, and near 1 the excess is all that counts, so that nothing cancels.
+    For others y is x, and the terms are those of a log(x) - x - log(gamma(a + 1)).
+    """
+    finite = a < INF
+    shape = m.where(finite, a, 1.0)
+    large = shape >= LARGE_SHAPE
+    b, small = m.where(large, shape, LARGE_SHAPE), m.where(large, 1.0, shape)
+    y = m.where_any(b > 1e20, lambda: x / b, x * m.where(large, 1.0 / b, 1.0))  # where x is a, 1 without an error
+    significand = m.significand(y)
+    f = significand - 1.0
+    excess = f * fitted_to(m, fitted.LOG_EXCESS_SINGLE, f)
+    factor = m.fma(-shape, excess, m.where(large, 0.0, shape - 1.0))
+    by_stirling = 0.5 * m.short_log(6.283185307179586 * b) + _stirling_rest(m, b, 4)
+    constant = m.where(finite, m.where(large, by_stirling, m.short_lgamma(small + 1.0) + 1.0), a)
+    rest = m.fma(m.where(large, b, 1.0), significand - y, m.fma(m.exponent(y), shape * math.log(2.0), -constant))
+    return m.fma(f, factor, rest)
 
 
 def log_gamma_density(m, a, x, precision):
@@ -167,15 +179,17 @@ def log_gamma_density(m, a, x, precision):
     itself: so what hangs on one alone is computed once where that does not change.
     """
     at_zero = m.where(m.equal(a, 0.0), 0.0, m.where(a > 0.0, m.like(a, -INF), m.where(a < 0.0, INF, a)))
-    proper = m.where(a < INF, a, 1.0)
+    at_infinity = m.where(a < INF, m.like(a, -INF), -a)
     if precision > 1e-12:
-        value = _log_density_in_single(m, proper, x)
+        value, most = _log_density_in_single(m, a, x), GREATEST_FLOAT
     else:
-        value = _log_density(m, proper, m.where((x > 0.0) & (x < INF), x, 1.0))
-    value = m.where(m.equal(x, INF), -INF, value)
-    value = m.where(a < INF, value, -a)
-    value = m.where(m.equal(x, 0.0), at_zero, value)
-    return m.where(x >= 0.0, value, NAN)
+        value, most = _log_density(m, m.where(a < INF, a, 1.0), m.where((x > 0.0) & (x < INF), x, 1.0)), GREATEST
+        value = m.where(a < INF, value, -a)
+
+    def at_ends():
+        return m.where(m.equal(x, 0.0), at_zero, m.where(m.equal(x, INF), at_infinity, NAN))
+
+    return m.where_any(~((x > 0.0) & (x <= most)), at_ends, value)
 
 
 def _over_density(m, a, x, precision):

@@ -15,7 +15,7 @@ from catena.core import error_free
 from catena.core.lazy import load
 from catena.core.shapes import broadcast_shapes
 
-from . import error_function, exponential, gamma, inverses, logarithm, lookup, powers, text, trigonometric
+from . import error_function, exponential, gamma, helpers, inverses, logarithm, lookup, powers, text, trigonometric
 
 DOUBLE = np.dtype(np.float64)
 PRECISION = {"float": 2.0**-32, "double": 2.0**-53}  # of what is rounded to this type
@@ -92,6 +92,17 @@ class Numpy:
         return np.log(np.clip(x, 1e-300, 1e300))
 
     @staticmethod
+    def exponent(x):
+        """The exponent of a positive normal number whose significand is from 0.75 to 1.5."""
+        significand, exponent = np.frexp(x)
+        return exponent - (significand < helpers.SPLIT)
+
+    @staticmethod
+    def significand(x):
+        significand = np.frexp(x)[0]
+        return np.where(significand < helpers.SPLIT, 2.0, 1.0) * significand
+
+    @staticmethod
     def exp_pair(x):
         """exp(x) of moderate x, and what is rounded off it, as far as the long double has it."""
         exp = np.exp(x)
@@ -138,6 +149,7 @@ class Written:
     inverse_power_of_two = inverses.inverse_power_of_two
     short_reciprocal, short_rsqrt, short_sqrt = inverses.short_reciprocal, inverses.short_rsqrt, inverses.short_sqrt
     nearest, entry = staticmethod(lookup.nearest), staticmethod(lookup.entry)
+    exponent, significand = functools.partial(lookup.part, "exponent"), functools.partial(lookup.part, "significand")
     plain_lgamma, log_pair, exp_pair = gamma.plain_lgamma, logarithm.log_pair, exponential.exp_pair
 
     @staticmethod
