@@ -244,8 +244,14 @@ def test_nextafter_and_powers():
     x[:3], y[:3] = [0, 1, np.inf], [1, 1, 0]
     check(lambda b, x, y: b.map("nextafter", x, y), np.nextafter(x, y), x, y)
     check(lambda b, x: b.map("integer_pow", x, y=3), x * (x * x), x, rtol=1e-6)
-    i, n = np.array([2, -3, 5, 1, -1, -1, 0, 7], np.int32), np.array([10, 3, 0, -4, -3, -2, 0, 2], np.int32)
-    check(lambda b, i, n: b.map("pow", i, n), np.array([1024, -27, 1, 1, -1, 1, 1, 49], np.int32), i, n)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64])
+def test_integer_powers_wrap_around(dtype):
+    x, bits = ints((200,), dtype), 8 * np.dtype(dtype).itemsize
+    for n in (ints((200,), dtype), rng.integers(0, 9, 200).astype(dtype), np.zeros(200, dtype)):
+        wanted = [pow(int(a), int(b) % 2**bits, 2**bits) for a, b in zip(x, n, strict=True)]
+        check(lambda b, x, n: b.map("pow", x, n), np.array(wanted, f"uint{bits}").view(dtype), x, n)
 
 
 def test_reduce_precision_is_bfloat16():

@@ -12,6 +12,7 @@ import scipy.special as special
 from catena import device_put, lax
 from catena.core import dtypes
 from catena.lax.arithmetic import add_any_p
+from catena.lax.powers import wrapping_pow_p
 
 FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn")
 COMPLEX = ("complex128", "complex64")
@@ -285,6 +286,14 @@ for _name in ("shift_left", "shift_right_logical", "shift_right_arithmetic"):
         order=0,
     )
 binary("mulhi", None, types=INTS, ulps=0, order=0)
+case(
+    "wrapping_pow",
+    lambda x, y: wrapping_pow_p.bind(x, y),
+    lambda rng, d: (numbers(rng, d), rng.integers(0, 7, (3, 4)).astype(d)),
+    INTS,
+    None,
+    order=0,
+)
 binary("nextafter", None, types=FLOATS[:4], ulps=0, order=0)
 case("add_any", lambda x, y: add_any_p.bind(x, y), several((-2, 2), (-2, 2)), WRAPS, np.add, ulps=4)
 for _name, _np in (("max", np.maximum), ("min", np.minimum)):

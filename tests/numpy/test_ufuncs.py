@@ -589,3 +589,10 @@ def test_compiled_arctan2_of_few(dtype):
     compiled, eager = catena.jit(jnp.arctan2)(y, x), jnp.arctan2(y, x)
     np.testing.assert_array_equal(np.asarray(compiled, np.float32), np.asarray(eager, np.float32))
     np.testing.assert_array_equal(np.signbit(np.asarray(compiled, np.float32)), [False, True, True])
+
+
+def test_integer_powers_are_one_equation_and_wrap_around():
+    x, n = jnp.array([2, -3, 7, -1]), jnp.array([31, 3, 100, -1])
+    wanted = [-(2**31), -27, pow(7, 100, 2**32), -1]
+    assert (x**n).tolist() == catena.jit(jnp.power)(x, n).tolist() == wanted
+    assert len(catena.make_jaxpr(jnp.power)(x, n).jaxpr.eqns) == 1

@@ -91,7 +91,7 @@ ELEMENTWISE = {
     **_rows(3, "clamp", FLOATS | INTEGERS),
     **_rows(1, "not", NONE, INTEGERS),
     **_rows(2, "and or xor", NONE, INTEGERS),
-    **_rows(2, "shift_left shift_right_logical shift_right_arithmetic mulhi", INTEGERS),
+    **_rows(2, "shift_left shift_right_logical shift_right_arithmetic mulhi wrapping_pow", INTEGERS),
     **_rows(1, "population_count clz", INTEGERS),
     **_rows(2, "complex", NONE, SINGLE_AND_DOUBLE),
     **_rows(1, "conj", NONE, COMPLEXES),

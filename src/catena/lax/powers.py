@@ -14,6 +14,7 @@ from catena.lax.declared import log_p
 from catena.lax.elementwise import (
     FLOAT,
     INEXACT,
+    INTEGER,
     NUMBER,
     broadcast_operand_shapes,
     check_accuracy,
@@ -242,3 +243,32 @@ def pow(x, y):
     (1.4142135381698608, -8.0)
     """
     return pow_p.bind(x, y)
+
+
+# ---- wrapping_pow
+
+
+def _wrapping_pow(x, y):
+    unsigned = np.dtype(f"uint{8 * x.dtype.itemsize}")
+    return np.power(x.view(unsigned), y.view(unsigned)).view(x.dtype)
+
+
+wrapping_pow_p = elementwise("wrapping_pow", _wrapping_pow, INTEGER, None, None, op="pow")
+
+
+def wrapping_pow(x, y):
+    r"""Elementwise :math:`x^y` of integers, in the ring of their width; negative exponents count as unsigned.
+
+    Arguments:
+      x, y: integer arrays of the same dtype, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not integers, or the shapes do not fit.
+
+    >>> import numpy as np
+    >>> from catena.lax.powers import wrapping_pow
+    >>> wrapping_pow(np.int32(-3), np.int32(3)).item(), wrapping_pow(np.int32(2), np.int32(32)).item()
+    (-27, 0)
+    """
+    return wrapping_pow_p.bind(x, y)

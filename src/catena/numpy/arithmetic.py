@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from catena import lax
-from catena.core import casts, dtypes
+from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.lax import native
+from catena.lax.powers import wrapping_pow
 from catena.lax.whole import whole
 from catena.numpy.boundary import (
     SCALARS,
@@ -29,7 +30,6 @@ from catena.numpy.boundary import (
     promote_inexact,
     promote_numeric,
     promoted_dtype,
-    run,
     same_rank,
 )
 from catena.numpy.documentation import document_binary, document_unary
@@ -134,12 +134,6 @@ def _floor_divide(x, y):
         return quotient
     opposite = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), lax.ne(lax.rem(x, y), like(x, 0)))
     return lax.select(opposite, lax.sub(quotient, like(x, 1)), quotient)
-
-
-def _numpy(fun, x, y):
-    """NumPy's ``fun`` of two promoted Arrays; where the shapes do not match, the error of the language."""
-    lax.broadcast_shapes(x.shape, y.shape)
-    return make_array(np.asarray(run(fun, x._value, y._value)), x._weak and y._weak)
 
 
 def _float_divmod(x, y):
@@ -273,25 +267,10 @@ def _inexact_power(x, y, dtype, weak):
 
 
 def _integer_to_integer(x, y):
-    """Integers to integer powers in the ring of their width, by squaring; negative exponents count as unsigned."""
+    """Integers to integer powers in the ring of their width; negative exponents count as unsigned."""
     if type(y) is Array and direct(y) and not y.ndim and y._value < 0:
         return lax.integer_pow(x, int(y._value))  # raises
-    base, exponent = broadcast_together("power", [x, y])
-    if direct(x) and direct(y):
-        return _numpy(_wrapping_power, base, exponent)
-    result = lax.full_like(base, 1)
-    for _ in range(dtypes.itemsize_bits(x.dtype)):
-        odd = lax.ne(lax.bitwise_and(exponent, like(exponent, 1)), like(exponent, 0))
-        result = lax.select(odd, lax.mul(result, base), result)
-        base = lax.mul(base, base)
-        exponent = lax.shift_right_logical(exponent, like(exponent, 1))
-    return result
-
-
-def _wrapping_power(x, y):
-    unsigned = np.dtype(f"uint{8 * x.dtype.itemsize}")
-    wide = casts.convert(x, unsigned), casts.convert(y, unsigned)
-    return casts.convert(np.power(*wide), x.dtype)
+    return wrapping_pow(*broadcast_together("power", [x, y]))
 
 
 power, pow = (

@@ -115,29 +115,40 @@ def nextafter(e: Emitter, t: Type, xs, width: int, attr) -> str:
 
 
 def integer_power(e: Emitter, t: Type, xs, width: int, attr) -> str:
-    """x ** y for integers by squaring over the bits of y; a negative y gives 0 but for x = 1 and -1."""
-    r, i1 = vector(t.register, width), vector("i1", width)
+    """x ** y for integers, in the ring of their width; the bits of y count as an integer without a sign."""
+    symbol = f"catena_power_{t.register}x{width}"
+    e.needs.setdefault(symbol, ("text", _power_by_squaring(symbol, t, width)))
+    r = vector(t.register, width)
+    return e.op(f"call {r} @{symbol}({r} {xs[0]}, {r} {xs[1]})")
 
-    def c(value):
-        return constant(value, t, width)
 
-    out, base, y = c(1), xs[0], xs[1]
-    for k in range(t.bits):
-        bit = e.op(f"and {r} {e.op(f'lshr {r} {y}, {c(k)}')}, {c(1)}")
-        on = e.op(f"icmp ne {r} {bit}, {c(0)}")
-        out = e.op(f"select {i1} {on}, {r} {e.op(f'mul {r} {out}, {base}')}, {r} {out}")
-        if k < t.bits - 1:
-            base = e.op(f"mul {r} {base}, {base}")
-    if t.kind == "u":
-        return out
-    negative = e.op(f"icmp slt {r} {y}, {c(0)}")
-    one = e.op(f"icmp eq {r} {xs[0]}, {c(1)}")
-    minus = e.op(f"icmp eq {r} {xs[0]}, {c(-1)}")
-    odd = e.op(f"icmp ne {r} {e.op(f'and {r} {y}, {c(1)}')}, {c(0)}")
-    sign = e.op(f"select {i1} {odd}, {r} {c(-1)}, {r} {c(1)}")
-    inverse = e.op(f"select {i1} {minus}, {r} {sign}, {r} {c(0)}")
-    inverse = e.op(f"select {i1} {one}, {r} {c(1)}, {r} {inverse}")
-    return e.op(f"select {i1} {negative}, {r} {inverse}, {r} {out}")
+def _power_by_squaring(symbol: str, t: Type, width: int) -> str:
+    """Squares until no lane's exponent has bits left: most exponents are small."""
+    r, i1, one, zero = vector(t.register, width), vector("i1", width), constant(1, t, width), constant(0, t, width)
+    any_lane = [f"%any = call i1 @llvm.vector.reduce.or.v{width}i1({i1} %some)"] if width > 1 else []
+    return "\n".join(
+        [
+            f"define internal {r} @{symbol}({r} %x, {r} %y) alwaysinline nounwind {{",
+            "entry:",
+            "br label %next",
+            "next:",
+            f"%base = phi {r} [ %x, %entry ], [ %squared, %next ]",
+            f"%left = phi {r} [ %y, %entry ], [ %shifted, %next ]",
+            f"%power = phi {r} [ {one}, %entry ], [ %chosen, %next ]",
+            f"%bit = and {r} %left, {one}",
+            f"%odd = icmp ne {r} %bit, {zero}",
+            f"%product = mul {r} %power, %base",
+            f"%chosen = select {i1} %odd, {r} %product, {r} %power",
+            f"%squared = mul {r} %base, %base",
+            f"%shifted = lshr {r} %left, {one}",
+            f"%some = icmp ne {r} %shifted, {zero}",
+            *any_lane,
+            f"br i1 %{'any' if width > 1 else 'some'}, label %next, label %done",
+            "done:",
+            f"ret {r} %chosen",
+            "}",
+        ]
+    )
 
 
 def sort_key(e: Emitter, t: Type, xs, types, merge_zeros, width: int) -> str:

@@ -289,16 +289,9 @@ def _mulhi(t, xs, attr):
 
 
 def _integer_power(t, xs, attr):
-    """x ** y by squaring over the bits of y; a negative y gives 0 but for x = 1 and -1."""
-    x, y = np.broadcast_arrays(*xs)
-    n, out, base = x.dtype.type, np.ones_like(x), x
-    for k in range(t.bits):
-        out = np.where((y >> n(k)) & n(1), out * base, out)
-        base = base * base
-    if t.kind == "u":
-        return out
-    inverse = np.where(x == 1, n(1), np.where(x == -1, np.where(y & n(1), n(-1), n(1)), n(0)))
-    return np.where(y < 0, inverse, out)
+    """x ** y in the ring of their width; the bits of y count as an integer without a sign."""
+    x, y = (_unsigned(x) for x in np.broadcast_arrays(*xs))
+    return np.power(x, y).view(xs[0].dtype)
 
 
 _INTEGER = {
