@@ -371,7 +371,7 @@ def _blocked(contraction: Contraction, columns: int, longest: int, machine: Mach
     if size < last.extent:
         outside, inside, room = [Part(last, size, True)], [last._replace(extent=size)], 0
     for x in reversed(outer):
-        steps = _divisor(x.extent, room // math.prod(y.extent for y in inside))
+        steps = divisor(x.extent, room // math.prod(y.extent for y in inside))
         if steps > 1:
             inside.insert(0, x._replace(extent=steps))
         if steps < x.extent:
@@ -385,7 +385,7 @@ def cut(terms: int, longest: int) -> int:
     return -(-terms // -(-terms // longest)) if terms > longest + longest // 2 else terms
 
 
-def _divisor(n: int, most: int) -> int:
+def divisor(n: int, most: int) -> int:
     """The greatest divisor of `n` that is at most `most`; 1 at least."""
     return n if n <= most else _divisor_below(n, most)
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import functools
+import math
 
 from catena.compiler.graph.forms import Convolve, Transpose
 from catena.compiler.graph.region import Value
 from catena.compiler.kernels.loops import COPIES, Nest
 from catena.compiler.plan import alike, nests, product_kinds, tiled, views
-from catena.compiler.plan.contraction import Axis
+from catena.compiler.plan.contraction import Axis, divisor
 from catena.compiler.plan.copies import beside, laid_out
 from catena.compiler.plan.fuse import Step
-from catena.compiler.plan.launches import launch_alike
+from catena.compiler.plan.launches import launch, launch_alike
 from catena.compiler.plan.planner import Frame, Planner
 
 ROWS = 2  # places of a convolution that share the weights they read
+PARTS, TERMS_OF_PART = 8, 1024  # of a long sum that is taken in parts: so many at most, of so many terms at least
 
 
 def convolve(p: Planner, frame: Frame, i: int, v: Value) -> None:
@@ -45,10 +47,52 @@ def _by_windows(p: Planner, frame: Frame, step: Step, v: Value) -> None:
     lines += [Axis(v.shape[1 + k], sa[d] * s, 0, sc[1 + k]) for k, (d, s) in enumerate(zip(space, n.strides))]
     terms = sorted([*terms, (Axis(rhs.shape[inner], sa[c], sb[inner], 0), inner)], key=lambda x: -x[0].a)
     columns = [Axis(members // groups, 0, sb[o], 0)]
-    axes = ([group], lines, [x for x, _ in terms], columns)
     split, dims = _split(frame, rhs, o, groups)
-    layout = (split, [o], [dims[e] for _, e in terms], [o + 1])
-    tiled.contract(p, frame, step, (a, b), axes, layout)
+    terms = [(x, dims[e]) for x, e in terms]
+    count = _parts(v, [x for x, _ in terms])
+    if count > 1:
+        _in_parts(p, frame, step, (a, b), (group, lines, terms, columns), (split, o), count)
+        return
+    layout = (split, [o], [d for _, d in terms], [o + 1])
+    tiled.contract(p, frame, step, (a, b), ([group], lines, [x for x, _ in terms], columns), layout)
+
+
+def _parts(v: Value, terms: list[Axis]) -> int:
+    """In how many parts a sum is taken whose windows are as large as the image around them, as in gradients by
+    weights. Tasks of other results would each read both operands as a whole, those of other terms each number once.
+    """
+    n: Convolve = v.params
+    taps = math.prod(v.args[1].shape[d] for d in n.rhs_spec[2:])
+    if taps < math.prod(v.shape[1:-1]):
+        return 1
+    return divisor(terms[_outermost(terms)].extent, min(PARTS, math.prod(x.extent for x in terms) // TERMS_OF_PART))
+
+
+def _outermost(terms: list[Axis]) -> int:
+    """Which of the terms' axes is the first one that is none of one step."""
+    return next((k for k, x in enumerate(terms) if x.extent > 1), 0)
+
+
+def _in_parts(p: Planner, frame: Frame, step: Step, operands, axes, right, count: int) -> None:
+    """A convolution whose outermost terms are cut in so many parts, which are added up at the end."""
+    v, (group, lines, terms, columns), (rhs, o) = step.node, axes, right
+    made = beside(frame, "convolve", (count, *v.shape), v.args, v.params)
+    frame.blocks[made.number] = p.allocate(made.nbytes)
+    frame.fused.stored[made.number] = "a long sum is taken in parts"
+    terms, kept = [x for x, _ in terms], [d for _, d in terms]
+    k = _outermost(terms)
+    whole, cut = terms[k], kept[k]
+    size = whole.extent // count
+    part = Axis(count, whole.a * size, whole.b * size, v.size)
+    terms[k] = whole._replace(extent=size)
+    rhs, dims = _split(frame, rhs, cut, count)
+    layout = (rhs, [cut, dims[o]], [dims[d] + (d == cut) for d in kept], [dims[o + 1]])
+    made_here = Step(None, made, writes=[made.number])
+    tiled.contract(p, frame, made_here, operands, ([part, group], lines, terms, columns), layout)
+    after, in_place = tiled.epilogue(p, frame, step, False)
+    launch(p, frame, nests.sum_of_parts(frame.nests, beside(frame, "reshape", (count, v.size), (made,)), v))
+    p.free_here(frame, (frame.blocks[made.number],))
+    tiled.follow(p, frame, step, after, in_place)
 
 
 def _by_channels(p: Planner, frame: Frame, v: Value) -> None:

@@ -266,7 +266,7 @@ def _in_rows(p: Planner, frame: Frame, group: stitch.RowGroup) -> None:
     work = sum(sharing.work(nest) for nest in group.nests)
     limits = p.machine.sharing
     chunks = min(limits.chunks(work), blocks) if work > limits.worthwhile else 1
-    each = -(-blocks // chunks)
+    each = sharing.evenly(blocks, chunks) if chunks > 1 else blocks
     rows = math.prod(group.nests[0].extents[d] for d in group.nests[0].rows)
     stops = [pauses.plan(limits, nest, block / rows) for nest in group.nests]
     frame.steps.append(Rows(group.nests, group.private, operands, block, each, blocks, work, stops))

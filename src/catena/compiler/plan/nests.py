@@ -401,6 +401,14 @@ def convolution(nests: NestBuilder, v: Value, weights: Value, at_once: bool) -> 
     return loops.from_body(body, range(1 + rank, len(body.extents)), [], folds)
 
 
+def sum_of_parts(nests: NestBuilder, parts: Value, v: Value) -> Nest:
+    """The sum of the rows of `parts`, which is the value's elements."""
+    body, name = nests.body((v.size, parts.shape[0])), NAMES[v.dtype]
+    kept, part = dims(2)
+    dest = (v.number, name, body.offset((v.size,), (kept,)))
+    return loops.from_body(body, (1,), [], [Fold("sum", (body.read(parts, (part, kept)),), (name,), (dest,))])
+
+
 def product_folds(body: Body, v: Value, lhs: Value, rhs: Value, a, b, offset) -> list[Fold]:
     """Sums of products, accumulated in f32 at least."""
     if KIND[v.dtype] == "c":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.forms import COSTLY, OPS
+from catena.compiler.graph.symbols import computed
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Sharing
@@ -15,6 +16,8 @@ from catena.compiler.machine import Sharing
 COSTS = {op: facts.cost for op, facts in OPS.items()} | {"const": 0}  # of a statement; of all others it is 1
 
 SEVERAL = 3  # functions of mathematics
+UNEVEN = 1.05  # times half of the work may the busier one of two threads have
+MORE = 4  # times as many chunks may there be, so that it is not more
 LINE, LONG_ROW = 64, 512  # bytes; and elements of a row beside which a line that is shared is nothing
 
 
@@ -78,8 +81,23 @@ def chunk(sharing: Sharing, nest: Nest, in_place: bool, in_loop: bool = False, a
     count = min(sharing.chunks(total), extent // step)
     if count < 2:
         return None
-    size = -(-extent // count)
-    return -(-size // step) * step
+    return evenly(-(-extent // step), count) * step
+
+
+@computed
+def evenly(units: int, count: int) -> int:
+    """The units of a chunk, of which there are about so many or a few more: the most by which two threads, one from the
+    first on and one from the last back, have about the same to do. Of three chunks, one of them had two.
+    """
+    sizes = [-(-units // n) for n in range(count, MORE * count + 1)]
+    even = (size for size in sizes if _busier(units, size) <= UNEVEN * units / 2)
+    return next(even, None) or min(sizes, key=lambda size: _busier(units, size))
+
+
+def _busier(units: int, size: int) -> int:
+    """The units that the busier one of two threads has."""
+    pairs, odd = divmod(-(-units // size), 2)
+    return pairs * size + (units - 2 * pairs * size if odd else 0)
 
 
 def _lift_long_loop(nest: Nest) -> None:
