@@ -29,6 +29,29 @@ def test_elements_at_places_of_each_row(dtype, width):
         np.testing.assert_array_equal(beyond, kept)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float16", "bfloat16"])
+@pytest.mark.parametrize("start", range(5))
+def test_small_elements_of_longer_rows(dtype, start):
+    """Rows begin anywhere in a word of memory, so do arguments; some places lie beyond, some count from the end."""
+    rng, count = np.random.default_rng(start), 131
+    flat = rng.integers(0, 2 if dtype == "bool" else 100, start + 3 * count).astype(DTYPES[dtype])
+    x, places = flat[start:].reshape(3, count), rng.integers(-150, 150, (3, 61), np.int32)
+    inside = (places >= -count) & (places < count)
+    taken = np.take_along_axis(x, np.where(inside, places, 0), 1)
+    got = jax.jit(lambda x, i: jnp.take_along_axis(x, i, 1, fill_value=1))(x, places)
+    np.testing.assert_array_equal(got, np.where(inside, taken, x.dtype.type(1)))
+    flat_places = np.abs(places[0])
+    np.testing.assert_array_equal(jax.jit(lambda x, i: x.ravel()[i])(x, flat_places), x.ravel()[flat_places])
+
+
+def test_small_elements_are_gathered_by_words():
+    taken = jax.make_jaxpr(lambda x, i: jnp.take_along_axis(x, i, 1))(
+        jnp.ones((9, 999), bool), jnp.ones((9, 999), "int32")
+    )
+    text = text_of(taken, machine=X86_64_V4)
+    assert "gather.v16i32" in text and "gather.v16i8" not in text
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", [3, 7, 16])
 def test_places_that_are_the_same_in_each_row(dtype, width):

@@ -127,6 +127,7 @@ ROWS = [
     (TEXTS, "compiler/test_short_rows.py", "test_lanes_are_full_where_few_channels_are_folded",
      "test_pictures_are_normalised_without_a_divider"),
     (TEXTS, "compiler/test_chosen_lanes.py", "test_a_table_of_bytes_is_four_vectors", "test_bytes_of_a_row_are_no_gather",
+     "test_small_elements_are_gathered_by_words",
      "test_arrays_that_are_made_of_no_argument_stand_between_no_kernels",
      "test_lanes_are_chosen_and_no_bits_are_shuffled"),
     (TEXTS, "compiler/test_elements.py", "test_what_is_taken_apart_has_no_lanes", "test_whole_vectors_have_lanes",

@@ -71,6 +71,7 @@ CALLS = {  # of functions in the table; whether step by step they have the same 
     "rankdata": lambda: jsp.stats.rankdata(jnp.asarray(M), axis=0),
     "toeplitz": lambda: jsp.linalg.toeplitz(jnp.asarray(X)),
     "get": lambda: jnp.asarray(X).at[jnp.asarray([1, -1, 9])].get(mode="fill", fill_value=5),
+    "take_along_axis": lambda: jnp.take_along_axis(jnp.asarray(X), jnp.asarray([9, 1]), 0, mode="fill", fill_value=5),
     "get, of what is known to be out of bounds": lambda: jnp.asarray(M).at[7, 1:].get(mode="fill"),
     "mode": lambda: jsp.stats.mode(jnp.asarray(X * 4, "int32")),
     "top_k": lambda: jax.lax.top_k(jnp.asarray(M), 2),

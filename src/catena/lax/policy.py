@@ -147,6 +147,6 @@ boxcox1p gammasgn factorial comb poch multigammaln polygamma fresnel wofz sici a
 any_nan_extremum ptp any_quantile lexsort any_order by_sorting rankdata any_where packbits unpackbits one_hot unwrap
 block_diag toeplitz lu_pivots_to_permutation top_k approx_max_k approx_min_k index_take circulant hankel
 convolution_matrix companion fiedler fiedler_companion leslie segment_max segment_min glu ediff1d any_diff
-any_gradient descending searchsorted digitize isin repeat kron tril triu update get any_take mode vander interp
+any_gradient descending searchsorted digitize isin repeat kron tril triu update get any_take along mode vander interp
 """
 WHOLE = dict.fromkeys(_AT_ONCE.split(), Whole()) | dict.fromkeys(_WHEN_REPEATED.split(), Whole(exact=True))

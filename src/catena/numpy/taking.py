@@ -161,7 +161,7 @@ def take_along_axis(
     mode = lax.GatherScatterMode.from_any("fill" if mode is None else mode)
     if mode is lax.GatherScatterMode.ONE_HOT:
         mode, fill_value = lax.GatherScatterMode.FILL_OR_DROP, 0
-    if direct(arr) and direct(indices) and wrap:
+    if direct(arr) and direct(indices) and wrap and indices.size < LARGE:
         try:
             if arr._value.ndim == 1:
                 return make_array(arr._value.take(indices._value), arr.weak_type)
@@ -171,6 +171,7 @@ def take_along_axis(
     return _along(arr, indices, axis, mode, fill_value, wrap)
 
 
+@whole
 def _along(arr, indices, axis: int, mode, fill_value, wrap: bool):
     """``take_along_axis`` as one gather of single elements, of which the other axes are batch axes."""
     others = lambda shape: tuple(1 if i == axis else n for i, n in enumerate(shape))  # noqa: E731

@@ -270,6 +270,8 @@ class BodyWriter:
         t, offset = TYPES[s.attr[1]], s.attr[2]
         if width > 1 and (found := places.looked_up(self, key, s, c)) is not None:
             return found
+        if width > 1 and (found := places.from_words(self, key, s, c, _there(self.e, mask, c, width))) is not None:
+            return found
         pointer, spread = self.address(key, t.memory, offset, c, width)
         if spread:
             mask = _there(self.e, mask, c, width)
