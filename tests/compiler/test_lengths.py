@@ -205,3 +205,31 @@ def test_large_programs_are_recorded_when_several_lengths_have_come():
     small, large = lengths.Family([1] * lengths.SMALL), lengths.Family([1] * (lengths.SMALL + 1))
     assert small.is_worth_it()
     assert [large.is_worth_it() for _ in range(lengths.PATIENCE + 1)] == [False] * lengths.PATIENCE + [True]
+
+
+def test_a_family_that_was_of_no_use_is_tried_again_at_each_doubling():
+    family = lengths.Family([1])
+    tried = []
+    for came in range(1, 200):
+        if family.is_worth_it():
+            family.tries += 1
+            tried.append(came)
+    assert tried == [*range(1, lengths.FIRST_TRIES + 1), 16, 32, 64, 128]
+
+
+def test_plans_that_were_not_of_use_of_late_go_first(family):
+    """Of more plans than are kept, that one goes which served none for longest."""
+    f = lambda x: x * 2 + x.shape[0]
+    kept = [programs.program(closed(f, [(n,)])) for n in (300, 437)]
+    (plan,) = family().plans
+    family().plans = [plan] * lengths.MOST_PLANS
+    family().add(kept[1], [[300], [437]], lambda: lambda n: None)
+    assert len(family().plans) == lengths.MOST_PLANS and family().plans[0] is not plan
+
+
+@pytest.mark.parametrize("lengths_", [range(100, 128), range(210, 238)])
+def test_attention_needs_few_plans_for_many_lengths(family, lengths_):
+    """What hangs on each length, such as which rows share lines, is asked only where it decides."""
+    f, shapes = PROGRAMS["attention"]
+    kept = [programs.program(closed(f, shapes(n))) for n in lengths_]
+    assert kept and family().tries <= 9

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from catena.compiler.graph import symbols
+from catena.compiler.graph import replayed, symbols
 from catena.compiler.graph.symbols import Symbol
 from catena.compiler.plan.memory import Arena
 
@@ -244,3 +244,69 @@ def test_where_blocks_of_an_arena_lie_decides_nothing(first):
     for pair in itertools.product([1, *VALUES], VALUES):
         assert function(*pair) == in_an_arena(*pair), pair
     assert not any(name == "" for name, *_ in record.lines)
+
+
+def named(n, m):
+    """The keys of a dictionary of its own: equal ones are one, and what else is equal to them is nothing to it."""
+    keys = symbols.Keys()
+    return [len({keys.plain(x) for x in (n, m, 64, n + 1)}), {n: 1}[n]]
+
+
+@pytest.mark.parametrize("first", [(3, 100), (63, 100), (8, 8)])
+def test_keys_that_are_told_apart_are_so_again(first):
+    with symbols.recording() as record:
+        made = named(*map(record.argument, first))
+    function = record.function(made)
+    assert function(*first) == named(*first)
+    for pair in itertools.product([*VALUES, 7, 63], repeat=2):
+        assert function(*pair) in (None, named(*pair)), pair
+
+
+def test_keys_may_be_what_other_numbers_of_the_program_are():
+    """Numbers that are hashed may not: dictionaries do not say what they were compared with."""
+
+    def found(code):
+        with symbols.recording([5]) as record:
+            made = code(record.argument(300))
+        return record.function(made)(5)
+
+    keys = symbols.Keys()
+    assert found(lambda n: [{keys.plain(n): n + 1}[n.value]]) == [6]
+    assert found(lambda n: [{n: n + 1}[n]]) is None
+
+
+def test_what_turned_numbers_away_is_asked_first():
+    """Of a record of many lines, the condition alone is computed the next time, unless it hangs on too many."""
+    asked = []
+
+    @symbols.computed
+    def noted(n):
+        asked.append(n)
+        return n
+
+    def code(n, m):
+        noted(n)
+        made = noted(n) + 1
+        for _ in range(3 * replayed.BLOCK):
+            made = made * 2 % 1001
+        return [made if m * 3 % 7 < 4 else 0]
+
+    with symbols.recording() as record:
+        made = code(record.argument(3), record.argument(7))
+    function = record.function(made)
+    asked.clear()
+    assert [function(n, 9) for n in range(5)] == [None] * 5 and asked == [0]
+    assert function(5, 8) == code(5, 8)
+    assert len(function.first) == 1
+
+
+def test_a_condition_that_others_guard_is_no_error_where_it_is_asked_first():
+    def code(n, m):
+        return [8 // m if m > 0 and 8 // m > 2 and n > 3 else 1]
+
+    with symbols.recording() as record:
+        made = code(record.argument(5), record.argument(2))
+    function = record.function(made)
+    for m in (4, 3, 2, 0, -1, 1):
+        assert function(5, m) in (None, code(5, m))
+    assert function(5, 0) is None and function(5, 2) == [4]

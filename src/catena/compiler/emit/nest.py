@@ -20,6 +20,7 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import COLUMNS, ShortRows
 from catena.compiler.emit.sizes import LEAST
+from catena.compiler.graph import symbols
 from catena.compiler.graph.types import TYPES, vector
 from catena.compiler.kernels import conditions, loops
 from catena.compiler.kernels.loops import Nest, Run
@@ -226,7 +227,7 @@ class NestWriter:
             return [Segment(0, n, n, 1)]
         one_by_one = self.nest.together is not None and self.nest.together.what == "places"  # elements are read
         if loops.is_idempotent(self.nest, d, self.in_place) and not (one_by_one and n % width <= width // 2):
-            return [Segment(0, n, width, unroll, clamp=bool(n % (width * unroll)))]
+            return [Segment(0, n, width, unroll, clamp=symbols.some(n % (width * unroll)))]
         out = []
         for size in dict.fromkeys((block, width)):
             stop = start + (n - start) // size * size
@@ -299,7 +300,8 @@ class NestWriter:
         if not s.clamp:
             return i
         step = s.width * s.unroll
-        last = self.e.size(s.stop - step) if isinstance(s.stop, int) else self.e.op(f"sub i64 {s.stop}, {step}")
+        is_known = isinstance(s.stop, int)
+        last = _told_elsewhere(self.e, s.stop - step) if is_known else self.e.op(f"sub i64 {s.stop}, {step}")
         at = self.e.least(i, last)
         if s.masked:
             self.body.active = _lanes_from(self.body, self.e.op(f"sub i64 {i}, {at}"))
@@ -403,7 +405,7 @@ def _close_folds(w: NestWriter, copies: list[Copy]) -> None:
 
 
 def _told_elsewhere(e: Emitter, size: int) -> int | str:
-    """How many iterations a block has: of how many rows it is hangs on their length, so a few are no text either."""
+    """A number that hangs on a length, though it may be small: how many rows a block has, where the last vector is."""
     return e.size(size) if e.sizes is None or size >= LEAST else e.sizes.named("i64", size, 4)
 
 

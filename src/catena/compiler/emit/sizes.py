@@ -8,11 +8,12 @@ in the text, where LLVM makes more of them, and so do offsets inside of a vector
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 
 import numpy as np
 
-from catena.compiler.graph.symbols import recorded
+from catena.compiler.graph.symbols import Keys, recorded
 
 LEAST = 8  # numbers below are told
 LEAST_COUNT = 32  # floats likewise: a tenth is rather a constant of the user's
@@ -39,10 +40,11 @@ class Sizes:
         self._slots, self._table, self._place, self._floats = slots, table, place, floats
         self._names: dict[tuple[str, int, int], str] = {}
         self._addresses: dict[int, str] = {}
+        self._keys: defaultdict[tuple, Keys] = defaultdict(Keys)  # of the numbers of a type and role
 
     def named(self, type_: str, bits: int, role: int = 0) -> str:
         """The name of the value with these bits; one for each role, where two may have the same value by chance."""
-        key = type_, bits, role
+        key = type_, self._keys[type_, role].plain(bits), role
         if key not in self._names:
             name, at = f"%z{len(self._names)}", self._place(bits)
             self._slots += [
@@ -58,10 +60,11 @@ class Sizes:
 
     def address(self, n: int) -> str:
         """Where a number stands in the table, for routines that want addresses."""
-        if n not in self._addresses:
-            name = self._addresses[n] = f"%n{len(self._addresses)}"
+        key = self._keys["address",].plain(n)
+        if key not in self._addresses:
+            name = self._addresses[key] = f"%n{len(self._addresses)}"
             self._slots.append(f"  {name} = getelementptr i64, ptr {self._table}, i64 {self._place(n)}")
-        return self._addresses[n]
+        return self._addresses[key]
 
 
 def is_size(n: int) -> bool:

@@ -49,7 +49,8 @@ def found(region: Region) -> list[Value]:
             work[v.number] = 0
         elif v.form in WHOLE | OTHERS and v.args and all(a.number in work for a in v.args):
             work[v.number] = total = _work(v) + max(work[a.number] for a in v.args)
-            if FLOOR <= total <= MOST and _can_stay(v) and (_node(v).form in WHOLE or total >= COSTLY_FROM * v.size):
+            is_costly = _node(v).form in WHOLE or total >= COSTLY_FROM * v.size  # asked first: what hangs on no extent
+            if is_costly and FLOOR <= total <= MOST and _can_stay(v):
                 worth.add(v.number)
     if not worth:
         return []

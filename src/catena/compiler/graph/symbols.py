@@ -21,7 +21,8 @@ from typing import Any, cast
 
 import numpy as np
 
-BLOCK = 64  # lines
+from catena.compiler.graph.replayed import Function, Line
+
 MOST = 60_000  # lines of a record: who does more with sizes plans anew
 SMALL = 17  # numbers below are everywhere: see `Record._apart`
 
@@ -100,9 +101,10 @@ class Record:
 
     def __init__(self, others: frozenset = frozenset()):
         self.others = others  # numbers of the program that do not change
-        self.lines: list[tuple[str, str, tuple[str, ...]]] = []  # name ("" of a condition), expression, names read
+        self.lines: list[Line] = []
         self.arguments: list[str] = []
         self.hashed: dict[str, Any] = {}  # what was a key, or a part of one, with its value
+        self.keys: dict[int, Keys] = {}  # those of dictionaries that are told apart by themselves
         self.objects: dict[str, Any] = {}  # that functions are given
         self.closed = False
         self.known: dict[tuple, Any] = {}  # what came out of operations, by these, and by names and plain numbers
@@ -173,18 +175,17 @@ class Record:
         """From the numbers of a program to what was made of them; None where what is written does not hold."""
         self.closed = True
         needed, body = {x.name for x in made if self._is_own(x)}, []
-        for name, text, read in reversed([*self.lines, *self._apart()]):
-            if not name or name in needed:
-                needed.update(read)
-                body.append(f"{name} = {text}" if name else f"if not ({text}): raise Otherwise")
+        for line in reversed([*self.lines, *self._apart()]):
+            if not line[0] or line[0] in needed:
+                needed.update(line[2])
+                body.append(line)
         told = [x.name if self._is_own(x) else int(x) for x in made]
-        body.reverse()
-        blocks = ["\n".join(body[i : i + BLOCK]) for i in range(0, len(body), BLOCK)]
-        names = {"np": np, "math": math, "inf": math.inf, "nan": math.nan, "Otherwise": Otherwise}
-        return _Function(self.arguments, blocks, told, {**names, **_FUNCTIONS, **self.objects})
+        return Function(self.arguments, body[::-1], told, {**_FUNCTIONS, **self.objects})
 
-    def _apart(self) -> Iterable[tuple[str, str, tuple[str, ...]]]:
+    def _apart(self) -> Iterable[Line]:
         """That keys which differed differ again, and from other numbers: dictionaries do not say that they compared."""
+        for keys in self.keys.values():
+            yield keys.apart()
         values: dict[Any, str] = {}
         for name, value in self.hashed.items():
             values.setdefault(value, name)  # equal ones were compared, which is written down
@@ -200,26 +201,31 @@ class Record:
             yield "", f"min({', '.join(large)}, {SMALL}) == {SMALL}", large
 
 
-class Otherwise(Exception):
-    """Something that was written down is not so for other numbers."""
+class Keys:
+    """The numbers that are keys of one dictionary: which of them are equal is written down, and that others differ from
+    each other, and not from all numbers of the program, as of those that are hashed.
+    """
 
+    def __init__(self):
+        self.first: dict[int, int] = {}  # by the value of each: the number that came first with it
 
-class _Function:
-    """What a record wrote down, for other numbers; a block of lines is compiled when numbers come so far."""
+    def plain(self, x: int) -> int:
+        """The key of a number: its value."""
+        if type(x) is not Symbol or x.record.closed:  # a plain number by now
+            x = value = int(x)
+        else:
+            value = x.value
+            x.record.keys[id(self)] = self
+        first = self.first.setdefault(value, x)
+        if first is not x and first != x:  # which writes it down
+            raise Unrecorded("equal numbers that differ")
+        return value
 
-    def __init__(self, arguments: list[str], blocks: list, told: list, names: dict):
-        self.arguments, self.blocks, self.told, self.names = arguments, blocks, told, names
-
-    def __call__(self, *given) -> list[int] | None:
-        names = {**self.names, **dict(zip(self.arguments, given, strict=True))}
-        try:
-            for i, block in enumerate(self.blocks):
-                if type(block) is str:
-                    block = self.blocks[i] = compile(block, "<record>", "exec")
-                exec(block, names)
-        except Otherwise:
-            return None
-        return [names[x] if type(x) is str else x for x in self.told]
+    def apart(self) -> Line:
+        """The line of a record that says that they differ."""
+        names = [x.name if type(x) is Symbol else repr(x) for x in self.first.values()]
+        read = tuple(x.name for x in self.first.values() if type(x) is Symbol)
+        return "", f"len({{{', '.join(names)}}}) == {len(names)}", read
 
 
 def _own(number: Symbol, other):

@@ -24,7 +24,7 @@ from catena.runtime.native import loaded, resolved
 
 MOST_FAMILIES = 512
 MOST_PLANS = 32  # of a family
-FIRST_TRIES = 12  # before one is of use,
+FIRST_TRIES = 12  # before one is of use; then, where none was, once at each doubling of the programs that came,
 FEW_NUMBERS = 12000  # but of a program of so many numbers two
 SMALL = 1000  # numbers of a program that is planned so at its second length: of larger ones that may be the last batch
 PATIENCE = 1  # programs of a larger one, besides the first, that are planned without
@@ -150,18 +150,19 @@ class Family:
     """Jaxprs of one text."""
 
     first: list  # the numbers of the one that was met first
-    plans: list[Plan] = field(default_factory=list)
+    plans: list[Plan] = field(default_factory=list)  # that which was of use last first
     tries: int = 0  # programs that were planned with numbers that record,
     found: int = 0  # and those that were had from them
-    waited: int = 0  # programs that were not asked for that, as too few had come
+    came: int = 0  # programs that were not had from these
 
     def is_worth_it(self) -> bool:
         """Whether to plan once more so, which takes a third longer."""
-        if len(self.first) > SMALL and self.waited < PATIENCE:
-            self.waited += 1
+        self.came += 1
+        if not self.first or len(self.first) > SMALL and self.came <= PATIENCE:
             return False
-        first = min(FIRST_TRIES, 1 + FEW_NUMBERS // len(self.first)) if self.first else 0
-        return self.tries < first + self.found and len(self.plans) < MOST_PLANS
+        first = min(FIRST_TRIES, 1 + FEW_NUMBERS // len(self.first))
+        is_doubled = not self.came & (self.came - 1)
+        return self.tries < first + self.found or is_doubled
 
     def recorded(self, numbers: list) -> list:
         """What `compile.compile_recorded` is given: those that differ from the first program's in lists, those of them
@@ -180,7 +181,7 @@ class Family:
                 if type(x) is list:
                     places.setdefault(id(x), Argument(len(places)))
             made = Plan(parts, [places.get(id(x), x) for x in given], function)
-            self.plans = [*self.plans, made]  # a new list: other threads may go through the old one
+            self.plans = [made, *self.plans[: MOST_PLANS - 1]]  # a new list: other threads may go through the old one
 
     def find(self, numbers: list, text: Callable[[], str]) -> Executable | None:
         """The program for these numbers of the jaxpr, if one of the plans says it."""

@@ -227,11 +227,12 @@ def _is_read_across(contraction: Contraction, times: int, machine: Machine) -> b
     row, terms = contraction.rows[0], math.prod(x.extent for x in contraction.terms)
     least = machine.memory.page // 2 if contraction.batch else machine.memory.line  # a member is read by few tasks
     apart = abs(contraction.terms[-1].a) * size
-    is_large = row.extent * terms * size > machine.memory.first_cache
     few = limits.packing.columns
     if apart <= machine.memory.page // 4 and times == 1:
         few = limits.packing.columns_of_short_rows
-    return apart >= least and is_large and row.extent >= limits.most_rows and contraction.columns >= few
+    if apart < least or row.extent < limits.most_rows or contraction.columns < few:
+        return False
+    return row.extent * terms * size > machine.memory.first_cache  # asked last: it hangs on each extent
 
 
 def _packs(inside: tuple[Axis, ...], columns: int, size: int, machine: Machine) -> bool:

@@ -37,21 +37,23 @@ def _is_worthwhile(sharing: Sharing, nest: Nest, total: int, in_loop: bool, awak
     """Whether threads share a nest of so many units of work. Cheap operations take a fraction of a unit; beside several
     functions of mathematics for each element it is little to bring that to another core's cache.
     """
-    if total >= _least(sharing, nest, in_loop, awake):
+    usual, of_moves = _least(sharing, nest, in_loop, awake)
+    if total >= usual or total >= of_moves and not _shares_lines(nest):  # asked last: it hangs on each extent
         return True
     functions = [OPS[s.op].cost for s in nest.stmts if s.op in COSTLY]
     return in_loop and len(functions) >= SEVERAL and nest.trips * sum(functions) // 2 >= sharing.functions_in_loops
 
 
-def _least(sharing: Sharing, nest: Nest, in_loop: bool, awake: bool) -> int:
-    """The units of work from which on threads share a nest. What only brings elements to another layout waits for
-    memory, whatever is counted; in programs of many steps threads are awake when it comes.
+def _least(sharing: Sharing, nest: Nest, in_loop: bool, awake: bool) -> tuple[int, int]:
+    """The units of work from which on threads share a nest, and those from which on they do if tasks share no lines.
+    What only brings elements to another layout waits for memory, whatever is counted; in programs of many steps threads
+    are awake when it comes.
     """
     least = sharing.worthwhile_in_loops if in_loop else sharing.worthwhile
-    only_moves = not nest.folds and not nest.sequential and {s.op for s in nest.stmts} == {"load"}
-    if not only_moves or _shares_lines(nest):
-        return sharing.worthwhile_awake if awake and not in_loop else least
-    return least // (sharing.moving_awake if awake else sharing.moving)
+    usual = sharing.worthwhile_awake if awake and not in_loop else least
+    if nest.folds or nest.sequential or any(s.op != "load" for s in nest.stmts) or not nest.stmts:
+        return usual, usual
+    return usual, least // (sharing.moving_awake if awake else sharing.moving)
 
 
 def _shares_lines(nest: Nest) -> bool:
