@@ -116,6 +116,7 @@ def test_small_products_are_by_tiles_where_lanes_would_be_columns():
 
     assert "contract" in program("bij,bjk->bik", (50, 12, 9), (50, 9, 24))
     assert "contract" in program("bji,bjk->bik", (50, 9, 12), (50, 9, 24))
+    assert "contract" in program("bij,bkj->bik", (50, 16, 16), (50, 10, 16))  # packed, for rows enough
     assert "contract" not in program("bij,bkj->bik", (50, 8, 32), (50, 8, 32))  # lanes are full of terms
     assert "contract" not in program("bij,bjk->bik", (50, 8, 4), (50, 4, 8))
 

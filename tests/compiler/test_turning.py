@@ -107,7 +107,7 @@ def test_tasks_cover_every_row_and_column_once(rows, columns, by_rows):
     form = Contraction(TYPES["float32"], (), (Axis(rows, terms, 0, columns),), columns, (Axis(terms, 1, columns, 0),))
     p = contraction.plan(form, machine, True)
     t = contraction.tasks(p, machine, False, by_rows)
-    assert t.count == t.row_blocks * t.column_blocks
+    assert t.total == t.row_blocks * t.column_blocks
     assert (t.row_blocks - 1) * t.rows < p.units <= t.row_blocks * t.rows
     assert (t.column_blocks - 1) * t.columns < max(p.panels, 1) <= t.column_blocks * t.columns
     assert t.column_blocks == 1 or not by_rows

@@ -20,7 +20,8 @@ FEW = 3  # rows or columns of a product whose lanes are terms, if these lie side
 WRITTEN_OUT = 512  # multiplications from which each of these is a sum of its own
 ROWS_READING = 2  # for each of which the columns of a right operand would be gathered
 FEWEST_ROWS, FEWEST_TERMS = 16, 16  # where lanes are terms, from which the right operand is copied to have them so
-LEAST_IN_TILES = 512  # multiplications, below FLOOR, where lanes of a loop nest would be columns
+LEAST_IN_TILES = 512  # multiplications, below FLOOR
+TERMS_FOR_A_ROW = 2  # beyond which too few rows read a right operand of fewer for it to be packed: lanes are terms
 FEWEST_BESIDE_VECTOR = 64  # likewise where one operand is a vector, and the other is read once
 
 
@@ -109,10 +110,8 @@ def has_tiles(v: Value, machine: Machine) -> bool:
         return False
     _, m, n, terms = sizes(v)
     if m > 1 and n > 1:
-        in_lanes = terms >= machine.vector_bytes // v.dtype.itemsize and all(
-            map(has_terms_side_by_side, v.args, v.params.numbers)
-        )
-        return is_large(v, FLOOR if in_lanes else LEAST_IN_TILES) and few(v, machine) is None
+        stays = terms > TERMS_FOR_A_ROW * m and all(map(has_terms_side_by_side, v.args, v.params.numbers))
+        return is_large(v, FLOOR if stays else LEAST_IN_TILES) and few(v, machine) is None
     _, matrix, numbers = vector_first(v)
     return is_large(v) and max(m, n) >= FEWEST_BESIDE_VECTOR and not has_terms_side_by_side(matrix, numbers[1])
 
