@@ -78,7 +78,7 @@ def test_callers_and_workers_meet_however_long_a_worker_waited():
     """Whether it spins, falls asleep or sleeps when the next loop comes."""
     exe, x = big()
     want = exe(x)[0]
-    for microseconds in range(0, 600, 7):
+    for microseconds in range(0, 1400, 13):
         end = time.perf_counter() + microseconds * 1e-6
         while time.perf_counter() < end:
             pass

@@ -10,7 +10,7 @@ of others calls the first function in the table `ask`, where one is given, every
 A chunk is claimed by compare-and-swap on one word that holds the loop's generation and how many chunks are claimed from
 the first on, by the caller, and from the last one back, by workers: so what one loop leaves in a core's cache is mostly
 what the next one reads there. (All claim from the first on where there are so many that two counts have no room.) A
-worker that wakes late can never touch a loop that has ended. Workers spin for some microseconds, then sleep
+worker that wakes late can never touch a loop that has ended. Workers spin for half a millisecond or so, then sleep
 on a futex: each first says that it is `asleep`, then the kernel looks whether the ticket it holds is still the last
 one; a caller first gives out a ticket, then looks whether somebody is asleep. So none is missed, and nobody is called
 where all are awake. They are Python threads that never leave native code. Chunks compute as the caller does, subnormal
@@ -32,7 +32,7 @@ from catena.runtime import float_control
 FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine()) if platform.system() == "Linux" else None
 PAUSES = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
 PAUSE = PAUSES.get(platform.machine(), "fence seq_cst")
-SPINS = 4000
+SPINS = 25_000  # of a worker that waits, of some 20 ns: longer than most steps that one thread does take
 SPLIT = 1 << 16  # chunks from which on one count has the room of two
 YIELDS = 64  # of a caller that waits, between two questions; before each it spins for some 20 microseconds
 _lock = locks.new_lock()
