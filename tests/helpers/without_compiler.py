@@ -24,6 +24,7 @@ ROWS = [
     (TEXTS, "compiler/test_convolution_parts.py", "test_tasks_read_parts_of_the_operands"),
     (TEXTS, "compiler/test_inner_products.py", "test_nothing_is_written_for_them"),
     (BITS, "compiler/test_inner_products.py", "test_the_bits_are_those_of_what_lies_in_memory"),
+    (TEXTS, "compiler/test_scaled_products.py", "test_other_factors_stay", "test_a_large_operand_is_not_written"),
     (TEXTS, "compiler/test_slices.py", "test_they_are_not_copied", "test_of_constants"),
     (TEXTS, "compiler/test_trimming.py", "test_rows_that_nobody_reads_are_not_computed",
      "test_slices_of_what_is_computed_of_joined_arrays", "test_what_is_spread_is_computed_for_what_is_read",

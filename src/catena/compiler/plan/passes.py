@@ -6,7 +6,7 @@
     rotate        conditions that look at arrays are asked where these are made    Region -> Region
     inset         updates at known places are choices, element by element          Region -> Region
     trim          rows of joined arrays that nobody reads are left out, and zeros; folded stacks  Region -> Region
-    turn          products that are only read transposed are computed so           Region -> Region
+    turn          products that are only read transposed are computed so; of scaled operands  Region -> Region
     small         products of exponentials are told that these may be subnormal    Region -> Region
     fuse          which values are stored, and which loop nests compute them       Region -> Fused
     stitch        kernels over the same rows run together, block by block          Fused -> Fused
@@ -29,6 +29,7 @@ from catena.compiler.graph import (
     narrowing,
     replacement,
     rotation,
+    scaled_products,
     small,
     stacked,
     trimming,
@@ -111,7 +112,7 @@ def _trim(region: Region, machine: Machine) -> Region:
 
 
 def _turn(region: Region, machine: Machine) -> Region:
-    return turning.turn(region, machine)
+    return turning.turn(scaled_products.scale_results(region), machine)
 
 
 def _small(region: Region, machine: Machine) -> Region:
