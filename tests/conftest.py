@@ -53,10 +53,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
+from _pytest.runner import runtestprotocol  # noqa: E402
 
 from catena.compiler.native import stored  # noqa: E402
 from catena.core import lazy  # noqa: E402
 from catena.core.config import config  # noqa: E402
+from shares import EVERY  # noqa: E402
 from without_compiler import ROWS, reason_to_skip, whole_file_reason  # noqa: E402
 
 SKIPPED = [] if lazy.has_compiler() else ROWS
@@ -100,13 +102,30 @@ def pytest_collection_modifyitems(config, items):
         reason = reason_to_skip(item.nodeid, SKIPPED) if SKIPPED else None
         if reason is not None:
             item.add_marker(pytest.mark.skip(reason=reason))
+    columns: dict = {}
     k, n = map(int, config.getoption("--part").split("/"))
     items[:] = [
         item
         for item in items
-        if zlib.crc32(item.nodeid.encode()) % n == k
+        if in_share_of_test(item, columns)
+        and zlib.crc32(item.nodeid.encode()) % n == k
         and (not isinstance(item, pytest.DoctestItem) or depth(item.name) == depth(defined[item.dtest.docstring]))
     ]
+
+
+def in_share_of_test(item, columns: dict) -> bool:
+    """Whether a case is tried where its test is marked ``share(of)``: as ``shares.crossed`` of its parameters, whose
+    numbers in their columns are counted as they come: a case that is asked for by its name alone is always tried.
+    """
+    mark = item.get_closest_marker("share")
+    if mark is None or EVERY:
+        return True
+    total = 0
+    for names in [marked.args[0] for marked in item.iter_markers("parametrize")]:
+        given = names.replace(",", " ").split() if isinstance(names, str) else names
+        numbers = columns.setdefault((item.function, names), {})
+        total += numbers.setdefault(tuple(id(item.callspec.params[name]) for name in given), len(numbers))
+    return total % mark.args[0] == 0
 
 
 class Skipped(pytest.File):
@@ -138,6 +157,20 @@ def pytest_collection_finish():
     """What is collected stays: the garbage collector need not look through 30,000 tests again and again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    """Reported are calls, and what else went wrong: what is said of every setup and teardown, sent from one process to
+    another and counted there, took a third of what a test costs that does nothing.
+    """
+    where = {"nodeid": item.nodeid, "location": item.location}
+    item.ihook.pytest_runtest_logstart(**where)
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(**where)
+    return True
 
 
 def depth(name: str) -> int:

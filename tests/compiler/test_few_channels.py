@@ -10,6 +10,7 @@ from convolutions import WAYS, check, convolve, padded, reference
 rng = np.random.default_rng(0)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "CHWN"])
 @pytest.mark.parametrize("channels", [(1, 1), (3, 1), (1, 2), (17, 2), (2, 4), (2, 8), (3, 9)])
 @pytest.mark.parametrize("kernel", [(3, 3), (1, 4), (7, 6), (2, 35)])
@@ -72,6 +73,7 @@ def test_a_batch_has_the_bits_of_its_members():
     np.testing.assert_array_equal(f(x), jnp.concatenate([f(x[i : i + 1]) for i in range(4)]))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float16"])
 @pytest.mark.parametrize("window", [(3, 2), (3, 12), (1, 1)])

@@ -25,6 +25,7 @@ def folds(f, *xs) -> list[int]:
     return [nest.count("fold dot") for nest in nests if "fold dot" in nest]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows, terms, columns", SHAPES)
 def test_sums_are_those_of_whole_numbers(rows, terms, columns, dtype):

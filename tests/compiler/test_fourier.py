@@ -38,7 +38,7 @@ def check(kind, x, lengths, compiled=None):
     return got
 
 
-@pytest.mark.parametrize("n, dtype", crossed(2, LENGTHS, REAL))
+@pytest.mark.parametrize("n, dtype", crossed(3, LENGTHS, REAL))
 def test_lengths(n, dtype):
     for kind, rows in itertools.product(("FFT", "IFFT"), (1, 20)):
         check(kind, numbers((rows, n), dtype), (n,))

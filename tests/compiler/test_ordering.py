@@ -9,6 +9,7 @@ from compiled import check
 rng = np.random.default_rng(3)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "dtype", [np.float32, np.float64, np.float16, np.int8, np.int32, np.uint16, np.int64, np.bool_]
 )

@@ -57,7 +57,7 @@ def with_special_floats(x):
     return x
 
 
-@pytest.mark.parametrize("shape, dtype", crossed(2, SHAPES, DTYPES))
+@pytest.mark.parametrize("shape, dtype", crossed(3, SHAPES, DTYPES))
 def test_sorted_rows_and_their_order(way, dtype, shape):
     for pattern in PATTERNS if shape[-1] in (129, 66_000) else PATTERNS[:2]:
         x = with_special_floats(rows(dtype, shape, pattern))
@@ -90,7 +90,7 @@ def test_the_greatest(way, dtype, of):
         check(lambda b, x: b.top_k(x, k), [np.take_along_axis(x, places, -1), places.astype(np.int32)], x)
 
 
-@pytest.mark.parametrize("dtype, shape", crossed(2, DTYPES, [(1,), (17,), (5000,), (70_001,), (30, 100), (3, 2, 900)]))
+@pytest.mark.parametrize("dtype, shape", crossed(3, DTYPES, [(1,), (17,), (5000,), (70_001,), (30, 100), (3, 2, 900)]))
 def test_elements_of_given_ranks(way, dtype, shape):
     x = with_special_floats(rows(dtype, shape, "random"))
     ranks = rng.integers(0, shape[-1], (*shape[:-1], 5)).astype(np.int32)

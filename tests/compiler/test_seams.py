@@ -89,6 +89,7 @@ STENCILS = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", STENCILS)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "int32"])
 def test_stencils(name, dtype):
@@ -113,6 +114,7 @@ OF_ANY_LENGTH = {  # functions of an array of one dimension or more, and NumPy's
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", OF_ANY_LENGTH)
 @pytest.mark.parametrize("k, rest", [*enumerate([(), (3,), (20,), (2, 33)])])
 def test_one_function_for_all_lengths(name, k, rest):
@@ -221,6 +223,7 @@ def test_a_fold_of_what_is_joined_is_one_kernel(fold):
 COUNTED = crossed(1, (1, 20, 129, 400), ((0, 7), (5, 7), (200, 100), (-3, 0), (0, 127), (1, 17)))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("k, dtype", [*enumerate(["int8", "uint8", "int16", "int32", "uint32"])])
 @pytest.mark.parametrize("op", ["lt", "le", "gt", "ge", "eq", "ne"])
 def test_numbers_that_a_program_counts(op, k, dtype):

@@ -36,6 +36,7 @@ def test_accumulators_stay_in_registers(machine):
     assert loops.schedule(product_nest(100, 1000), machine, in_place=True).together is None
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 9, 65])
 @pytest.mark.parametrize("columns", [3, 8, 31, 32, 100, 2500])
 def test_products_with_vectors(rows, columns):

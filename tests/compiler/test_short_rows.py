@@ -36,6 +36,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("n", SIZES)
 def test_short_rows(name, n):
@@ -95,6 +96,7 @@ TOTALS = {
 }
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", TOTALS)
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("rows", [64, 100, 2051, 40_003])
@@ -142,6 +144,7 @@ def hashed(x):
     return (bits >> 9).astype(jnp.float32)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("channels", [2, 3, 4, 7, 16])
 @pytest.mark.parametrize("neighbours", [rolled, padded, hashed, lambda x: hashed(rolled(x))])
 def test_folds_of_few_channels_after_much_else(neighbours, channels):

@@ -103,7 +103,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("shape, dtype", crossed(2, SHAPES, [np.float32, np.float64, np.int32, np.uint8]))
+@pytest.mark.parametrize("shape, dtype", crossed(3, SHAPES, [np.float32, np.float64, np.int32, np.uint8]))
 def test_reductions(shape, dtype):
     x = (rng.normal(size=shape) * 3).astype(np.int64).astype(dtype)
     for axes in itertools.chain.from_iterable(itertools.combinations(range(x.ndim), k) for k in range(1, x.ndim + 1)):
@@ -179,6 +179,7 @@ def _dot(lc, rc, lb=(), rb=(), dtype=None):
     return lambda b, x, y: b.dot_general(x, y, ((lc, rc), (lb, rb)), dtype or x.dtype)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.int32])
 @pytest.mark.parametrize(
     "m,k,n",
@@ -266,6 +267,7 @@ def test_wide_reuse_does_not_explode():
         np.testing.assert_allclose(got, y.sum(), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "shape,axes",
     [

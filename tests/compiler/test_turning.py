@@ -126,6 +126,7 @@ FEW = [(1000, 64, 2), (5000, 10, 3), (2000, 3, 2), (900, 40, 8), (70, 300, 3), (
        (1100, 1000, 8)]  # fmt: skip
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("terms, rows, columns", FEW)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
 def test_sums_of_products_of_a_few_columns(terms, rows, columns, dtype):
@@ -195,6 +196,7 @@ def test_what_is_packed_once_for_a_loop_stays_so():
     assert "rows 300, columns 16" not in program(steps, w, xs)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize("batch", [(), (3,), (40,)])
 def test_small_right_operands_whose_terms_lie_side_by_side_are_turned_once(dtype, batch):

@@ -66,7 +66,7 @@ def bits(array: np.ndarray) -> bytes:
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
-@pytest.mark.parametrize("case, width", crossed(3, CASES, (4, 8, 16)), ids=str)
+@pytest.mark.parametrize("case, width", crossed(5, CASES, (4, 8, 16)), ids=str)
 def test_every_width_computes_the_same_bits(case, width):
     name, elem = case
     arguments = special_and_sampled(name, elem)

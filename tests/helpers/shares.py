@@ -1,6 +1,7 @@
 """Shares of long tables: one run of the tests tries some cases of each, `make test-every` tries all.
 
-Shares are the same in every run, so that a failure is the change's, and touch every value of every column.
+A test of many parameters is marked `@pytest.mark.share(of)`, which is `crossed` of them (`tests/conftest.py`). Shares
+are the same in every run, so that a failure is the change's, and touch every value of every column.
 """
 
 import itertools

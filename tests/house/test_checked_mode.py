@@ -16,7 +16,7 @@ FILES = (
     "transform/test_compositions.py",
     *(f"lax/test_{name}.py" for name in ("indexing", "windows", "sorting")),
 )
-PARTS = 80  # of these files, one of which is run
+PARTS = 160  # of these files, one of which is run
 
 
 @pytest.mark.skipif(config.jax_check_bounds, reason="all tests run in checked mode")

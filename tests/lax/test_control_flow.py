@@ -30,6 +30,7 @@ def test_scan_reverse():
     check_value(lambda xs: lax.scan(lambda c, x: (c + x, c), 0.0, xs, reverse=True), A, expected=expected)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("unroll", [1, 2, 3, 4, 7, True, False, 0])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_scan_unroll(unroll, reverse):

@@ -202,6 +202,7 @@ CASES = [
 ]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name, dtype", CASES)
 def test_arithmetic_is_the_same_small_large_and_compiled(name, dtype):
     """NumPy evaluates small arrays, a kernel very large ones: infinities, overflow, subnormals, signs of zeros."""

@@ -78,6 +78,7 @@ def test_lu(shape, dtype):
     assert pivots.dtype == permutation.dtype == np.int32 and pivots.shape[-1] == k
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
@@ -138,6 +139,7 @@ def test_eig(dtype):
         close(np.abs(w[..., :, None] - np.asarray(alone)[..., None, :]).min(-1), np.zeros((2, 4)))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_svd(shape, dtype):
@@ -224,6 +226,7 @@ def test_products():
 # ---- rules
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("left_side", [False, True])
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("transpose_a", [False, True])

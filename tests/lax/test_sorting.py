@@ -79,6 +79,7 @@ def test_complex():
     assert both(lax.sort, x).tolist() == [0, 1j, 5j, 1 + 1j, 1 + 2j]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(1, 5), (300, 1), (40, 7), (3, 1000)])
 def test_the_greatest_one_is_the_first_of_top_k(dtype, shape):
@@ -109,6 +110,7 @@ def test_top_k_orders_all_floats():
     assert np.isnan(np.asarray(values)[0])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8", "bool", ml_dtypes.bfloat16])
 def test_top_k(dtype, axis):

@@ -167,10 +167,10 @@ def types(out) -> list:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_numpy_gives_the_same(part):
-    found = [difference(*call) for call in alternate(2, CALLS[part::PARTS], part)]
+    found = [difference(*call) for call in alternate(3, CALLS[part::PARTS], part)]
     unexplained = [what for what in found if what and not any(re.search(p, what) for p, _ in DIFFERENT)]
     assert not unexplained, "\n".join(unexplained)
-    assert sum(what is None for what in found) >= 150  # 3,000 in all
+    assert sum(what is None for what in found) >= 100  # 2,000 in all
 
 
 @pytest.mark.parametrize("part", range(PARTS))

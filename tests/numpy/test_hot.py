@@ -151,6 +151,7 @@ def test_of_one_large_array(name, argument):
     check(getattr(jnp, name), LARGE_ARRAYS[argument])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("argument", LARGE_ARRAYS)
 @pytest.mark.parametrize("name", "add subtract multiply divide maximum power less equal bitwise_and remainder".split())
 def test_of_two_large_arrays(name, argument):
@@ -214,6 +215,7 @@ OPERATORS = "add sub mul floordiv mod and_ or_ xor lshift rshift eq ne lt le gt 
 INTEGERS = "int8 uint8 int16 uint16 int32 uint32".split()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("name", [*OPERATORS, "divmod", "jnp.divmod", "jnp.fmod", "jnp.add", "jnp.floor_divide"])
 def test_integers_of_every_size(name, dtype):

@@ -318,6 +318,7 @@ def test_errors(name):
 EDGES = (0, 1, 5, 1023, 1024, 1025, 3000, 65536, 70001)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("impl", [*IMPLS, "squares"])
 @pytest.mark.parametrize("draw", ["bits", "normal", "randint"])
 def test_eager_draws_equal_compiled_ones(impl, draw):
@@ -521,6 +522,7 @@ DISTRIBUTIONS = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("impl", ["threefry2x32", "squares"])
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_distribution(name, impl):

@@ -5,7 +5,7 @@ import pytest
 
 import catena as jax
 from compositions import POINT, functions, transformations
-from shares import EVERY
+from shares import alternate
 
 FUNCTIONS, TRANSFORMATIONS = functions(jax), transformations(jax)
 FLAT_IN_ROUNDING = 2e-4  # third derivatives amplify the rounding of float32
@@ -13,12 +13,11 @@ FLAT_IN_ROUNDING = 2e-4  # third derivatives amplify the rounding of float32
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_eager_is_compiled(name):
-    """Every third transformation, each with a third of the functions; `differential_transformations.py`, among the
+    """Every sixth transformation, each with a sixth of the functions; `differential_transformations.py`, among the
     benchmarks, tries all of both beside JAX.
     """
     function, x = FUNCTIONS[name], jax.numpy.asarray(POINT)
-    first = 0 if EVERY else [*FUNCTIONS].index(name) % 3
-    for transformation, apply in [*TRANSFORMATIONS.items()][first :: 1 if EVERY else 3]:
+    for transformation, apply in alternate(6, TRANSFORMATIONS.items(), [*FUNCTIONS].index(name)):
         eager = apply(function, x)
         compiled = jax.jit(lambda x, apply=apply: apply(function, x))(x)
         assert jax.tree.structure(eager) == jax.tree.structure(compiled), transformation
