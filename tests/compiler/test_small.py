@@ -5,6 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.compiler.graph import small
 from catena.compiler.machine import X86_64_V4
 from catena.compiler.native.compile import text_of
 
@@ -58,6 +59,7 @@ OPERATIONS = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (7, 16), (40, 33), (100, 3), (5, 1000)], ids=str)
 @pytest.mark.parametrize("name", OPERATIONS)
 @np.errstate(all="ignore")
@@ -180,3 +182,17 @@ def test_which_products_are_looked_at(name):
     x = jax.ShapeDtypeStruct((40,), "float32")
     text = text_of(jax.make_jaxpr(function)(x, x), machine=X86_64_V4)
     assert [word for word in ("small_product", "small_product_sum", "small_quotient") if f".{word}." in text] == found
+
+
+def test_loops_in_loops_are_looked_through_a_few_times_each(monkeypatch):
+    """Each carry becomes small from inside: looked through anew by every loop around it, ten loops were 59,049 times."""
+    calls, look = [], small._mark
+    monkeypatch.setattr(small, "_mark", lambda *args: calls.append(1) or look(*args))
+
+    def nested(depth, x):
+        if not depth:
+            return jnp.exp(-x) * x
+        return jax.lax.scan(lambda c, _: (c * nested(depth - 1, x), None), x, None, length=50)[0]
+
+    text_of(jax.make_jaxpr(lambda x: nested(8, x))(jnp.ones(9)))
+    assert 8 < len(calls) < 400

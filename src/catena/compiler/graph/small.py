@@ -26,7 +26,7 @@ RANGE = (*FLOATS, "float64")  # whose converted numbers may be
 def mark(region: Region, sums: bool) -> Region:
     """Tells products and quotients which of their operands may be small, in place; and `sums` of products."""
     if any(v.form == "map" and v.params.op in VANISHING for each in region.walk() for v in each.values):
-        _mark(region, set())
+        _mark(region, set(), {})
         for each in region.walk() if not sums else ():
             for v in each.values:
                 if v.form == "dot":
@@ -34,11 +34,22 @@ def mark(region: Region, sums: bool) -> Region:
     return region
 
 
-def _mark(region: Region, small: set[int]) -> set[int]:
-    """Marks a region of whose inputs some are small; returns all that is."""
+Found = dict[int, set[int]]  # the numbers of all small values of a region, by its id
+
+
+def _mark(region: Region, inputs: set[int], before: Found) -> set[int]:
+    """Marks a region of whose inputs these are small; returns all that is. What was found before stays: a region is
+    looked through again only where more of its inputs are small, else each loop around it would double the work.
+    """
+    small = before.get(id(region))
+    if small is not None and inputs <= small:
+        return small
+    small = before.setdefault(id(region), set())
+    small |= inputs
     for v in region.values:
         if FORMS[v.form].control:
-            small.update(r.number for r in v.results if _CONTROL[v.form](v, small)[r.params.index])
+            outputs = _CONTROL[v.form](v, small, before)
+            small.update(r.number for r in v.results if outputs[r.params.index])
         elif v.dtype.name in RANGE and _is_small(v, small):
             small.add(v.number)
         if v.form in ("map", "dot") and v.dtype.name in FLOATS:
@@ -73,35 +84,37 @@ def _tell(v: Value, found: list[int]) -> None:
 # ---- loops and branches: which results are small -------------------------------------------------------------
 
 
-def _within(body: Region, args: Sequence[Value], small: set[int]) -> tuple[list[bool], set[int]]:
-    """Which outputs of a region of these operands are small; and all that is in it."""
-    found = _mark(body, {i.number for i, a in zip(body.inputs, args, strict=True) if a.number in small})
-    return [o.number in found for o in body.outputs], found
-
-
-def _scan(v: Value, small: set[int]) -> list[bool]:
-    return _loop(v.params.body, v.args, v.params.consts, v.params.carries, small)
-
-
-def _while(v: Value, small: set[int]) -> list[bool]:
-    p = v.params
-    _within(p.cond, (*v.args[: p.cond_consts], *v.args[p.consts :]), small)
-    return _loop(p.body, v.args[p.cond_consts :], p.body_consts, len(p.body.outputs), small)
-
-
-def _loop(body: Region, args: Sequence[Value], consts: int, carries: int, small: set[int]) -> list[bool]:
-    """What is carried is small where it becomes so, too: the body is marked again, of these."""
-    outputs, found = _within(body, args, small)
-    become = {i.number for i, is_small in zip(body.inputs[consts : consts + carries], outputs) if is_small}
-    if become <= found:
-        return outputs
-    found = _mark(body, found | become)
+def _within(body: Region, args: Sequence[Value], small: set[int], before: Found) -> list[bool]:
+    """Which outputs of a region of these operands are small."""
+    found = _mark(body, {i.number for i, a in zip(body.inputs, args, strict=True) if a.number in small}, before)
     return [o.number in found for o in body.outputs]
 
 
-def _branch(v: Value, small: set[int]) -> list[bool]:
-    each = [_within(body, v.args[1:], small)[0] for body in v.params.branches]
+def _scan(v: Value, small: set[int], before: Found) -> list[bool]:
+    return _loop(v.params.body, v.args, v.params.consts, v.params.carries, small, before)
+
+
+def _while(v: Value, small: set[int], before: Found) -> list[bool]:
+    p = v.params
+    _within(p.cond, (*v.args[: p.cond_consts], *v.args[p.consts :]), small, before)
+    return _loop(p.body, v.args[p.cond_consts :], p.body_consts, len(p.body.outputs), small, before)
+
+
+def _loop(body: Region, args: Sequence[Value], consts: int, carries: int, small: set[int], before: Found) -> list[bool]:
+    """What is carried is small where it becomes so, too: the body is marked again, of these."""
+    outputs = _within(body, args, small, before)
+    become = {i.number for i, is_small in zip(body.inputs[consts : consts + carries], outputs) if is_small}
+    found = _mark(body, become, before)
+    return [o.number in found for o in body.outputs]
+
+
+def _branch(v: Value, small: set[int], before: Found) -> list[bool]:
+    each = [_within(body, v.args[1:], small, before) for body in v.params.branches]
     return [any(outputs) for outputs in zip(*each)]
 
 
-_CONTROL: dict[str, Callable[[Value, set[int]], list[bool]]] = {"scan": _scan, "while": _while, "branch": _branch}
+_CONTROL: dict[str, Callable[[Value, set[int], Found], list[bool]]] = {
+    "scan": _scan,
+    "while": _while,
+    "branch": _branch,
+}
