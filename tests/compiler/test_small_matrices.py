@@ -277,3 +277,50 @@ def test_eigenvalues_have_derivatives_and_belong_to_the_vectors():
     jax.test_util.check_grads(f, (a,), order=1, modes=("fwd", "rev"))
     values, vectors = jax.jit(jnp.linalg.eigh)(a)
     np.testing.assert_allclose(a @ np.asarray(vectors), np.asarray(vectors) * np.asarray(values)[:, None], atol=1e-12)
+
+
+def rotated(*shape, dtype):
+    """Complex matrices whose condition is moderate."""
+    imag = np.random.default_rng(18).normal(size=shape) / np.sqrt(shape[-1])
+    return (regular(*shape, dtype=np.float64) + 1j * imag).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype, bound", [(np.complex64, 2e-4), (np.complex128, 1e-11)])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 9, 16, 17])
+def test_complex_matrices_are_factorised_and_solved(n, dtype, bound):
+    for batch in BATCHES:
+        a, b = rotated(batch, n, n, dtype=dtype), rotated(batch, 2, n, dtype=dtype).swapaxes(1, 2)
+        factors, _, order = (np.asarray(x) for x in jax.jit(lax.linalg.lu)(a))
+        product = (np.tril(factors, -1) + np.eye(n)) @ np.triu(factors)
+        np.testing.assert_allclose(product, np.take_along_axis(a, order[..., None], 1), rtol=bound, atol=bound)
+        assert (np.abs(np.tril(factors, -1)) <= np.sqrt(2) + 0.001).all()  # the pivots are the largest
+        got, wanted = np.asarray(jax.jit(jnp.linalg.solve)(a, b)), np.linalg.solve(a.astype(np.complex128), b)
+        np.testing.assert_allclose(got, wanted, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize("conjugated", [True, False])
+@pytest.mark.parametrize("left, lower, transposed", STEPS)
+def test_complex_triangular_systems(left, lower, transposed, conjugated):
+    for batch, n in ((1, 5), (20, 3)):
+        a, b = rotated(batch, n, n, dtype=np.complex128), rotated(batch, n, n, dtype=np.complex128)[..., :2]
+        b = b if left else b.swapaxes(1, 2)
+        how = dict(left_side=left, lower=lower, transpose_a=transposed, conjugate_a=conjugated)
+        x = np.asarray(jax.jit(lambda a, b: lax.linalg.triangular_solve(a, b, **how))(a, b))
+        t = np.tril(a) if lower else np.triu(a)
+        t = t.conj() if conjugated else t
+        t = t.swapaxes(1, 2) if transposed else t
+        np.testing.assert_allclose(t @ x if left else x @ t, b, rtol=1e-10, atol=1e-10)
+
+
+def test_complex_members_have_the_bits_that_they_have_alone_and_extremes_do_not_overflow():
+    a = rotated(37, 4, 4, dtype=np.complex64)
+    f = jax.jit(lambda a: jnp.linalg.solve(a, jnp.conj(a)))
+    whole = np.asarray(f(a))
+    for k in (0, 20, 36):
+        np.testing.assert_array_equal(f(a[k]), whole[k])
+        np.testing.assert_array_equal(f(a[k : k + 1])[0], whole[k])
+    for scale in (1e30, 1e-30):
+        scaled = np.asarray(f((a * scale).astype(np.complex64)))
+        np.testing.assert_allclose(scaled, whole, rtol=1e-3, atol=1e-4)
+    singular = np.zeros((20, 3, 3), np.complex64)
+    assert (np.asarray(lax.linalg.lu(singular)[0]) == 0).all() and not np.isfinite(f(singular)).any()

@@ -1,10 +1,10 @@
 """Factorisations and solutions of small matrices, one matrix to a lane, as LLVM IR.
 
-As many matrices as a vector has lanes are a group. Their elements are brought into scratch memory (`_Group.fetch`),
+As many matrices as a vector has lanes are a group. Their elements are brought into scratch memory (`Group.fetch`),
 where a vector holds the same element of all of them; there the algorithm runs once for the whole group, as on a matrix
-whose elements are vectors, and what it made is brought back (`_Group.deliver`). Small loops are written out, so that
+whose elements are vectors, and what it made is brought back (`Group.deliver`). Small loops are written out, so that
 matrices of few rows stay in registers. A lane's arithmetic does not depend on what the others hold, so a batch of few
-members, each worked on for itself, gets the same bits; vectors lie along rows there (`_Matrix.subtract`).
+members, each worked on for itself, gets the same bits; vectors lie along rows there (`Matrix.subtract`).
 
 Factorisations subtract each finished column, or unknown, from what is left at once (Golub and Van Loan, "Matrix
 Computations", 4th ed., 3.1, 3.4 and 4.2); rows change places as LAPACK's `getrf` has them. Eigenvalues are those of
@@ -13,226 +13,41 @@ Jacobi's rotations (there, 8.5; their form is Rutishauser's, Numerische Mathemat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable
 
 from catena.compiler.emit import ops, tasks
+from catena.compiler.emit.complex_matrices import ComplexGroup
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.matrices import Group, Matrix
 from catena.compiler.emit.members import Index, Members
-from catena.compiler.graph.types import TYPES, Type, constant, vector
+from catena.compiler.graph.types import TYPES
 from catena.compiler.plan.steps import SmallMatrices
 
-WRITTEN_OUT = 4  # rows of matrices whose loops are written out
+PARTS = {"complex64": "float32", "complex128": "float64"}  # of complex numbers, and their type
 
 
 def small_matrices(w, step: SmallMatrices) -> None:
     """Writes a routine for every member of a batch."""
-    stored = TYPES[step.type]
+    is_complex, stored = step.type in PARTS, TYPES[PARTS.get(step.type, step.type)]
     t = TYPES["float64"] if step.routine in WIDER else stored
+    group_of = ComplexGroup if is_complex else Group
     width = w.machine.vector_bytes // t.bytes
     lanes = width if 2 * step.batch >= width else 1
     masked = "avx512f" in w.machine.features
 
     def run(e: Emitter, own: list[str], group: str) -> None:
         first = e.op(f"mul nsw i64 {group}, {lanes}")
-        ROUTINES[step.routine](_Group(t, stored, width, step, Members(e, lanes, masked, own, first, step.batch)))
+        ROUTINES[step.routine](group_of(t, stored, width, step, Members(e, lanes, masked, own, first, step.batch)))
 
     pointers = [w.pointer(b) for b in (*step.ins, *step.outs)]
     tasks.over_rows(w, pointers, -(-step.batch // lanes), lanes * step.work, run, step.units)
 
 
-class _Matrix:
-    """Rows of vectors in scratch memory."""
-
-    def __init__(self, g: _Group, slot: str, columns: int, transposed: bool = False):
-        self.g, self.slot, self.columns, self.transposed = g, slot, columns, transposed
-
-    @property
-    def T(self) -> _Matrix:
-        return _Matrix(self.g, self.slot, self.columns, not self.transposed)
-
-    def _place(self, i: Index, j: Index) -> str:
-        i, j = (j, i) if self.transposed else (i, j)
-        g = self.g
-        return g.e.element(self.slot, g.vector, g.sum(g.times(i, self.columns), j))
-
-    def __getitem__(self, at: tuple[Index, Index]) -> str:
-        return self.g.e.op(f"load {self.g.vector}, ptr {self._place(*at)}")
-
-    def __setitem__(self, at: tuple[Index, Index], x: str) -> None:
-        self.g.e.do(f"store {self.g.vector} {x}, ptr {self._place(*at)}")
-
-    def subtract(self, i: Index, factor: str, source: _Matrix, k: int, columns: range) -> None:
-        """Takes `factor` times row `k` of `source` from row `i`, in some columns."""
-        g = self.g
-        if g.lanes == 1 and not self.transposed:
-            for j, width in _pieces(columns, g.width):
-                self._subtract_piece(i, factor, source, k, j, width)
-            return
-
-        def one(j: Index) -> None:
-            self[i, j] = g.less_product(self[i, j], factor, source[k, j])
-
-        g.each(columns.start, columns.stop, one)
-
-    def divide(self, i: Index, by: str, columns: range) -> None:
-        """Divides row `i`, in some columns."""
-        g = self.g
-        if g.lanes == 1 and not self.transposed:
-            for j, width in _pieces(columns, g.width):
-                v, place = vector(g.t.memory, width), self._place(i, j)
-                x = g.e.op(f"load {v}, ptr {place}, align {g.t.bytes}")
-                made = g.e.op(f"fdiv {v} {x}, {g.e.splat(by, g.t.memory, width)}")
-                g.e.do(f"store {v} {made}, ptr {place}, align {g.t.bytes}")
-            return
-
-        def one(j: Index) -> None:
-            self[i, j] = g.divide(self[i, j], by)
-
-        g.each(columns.start, columns.stop, one)
-
-    def _subtract_piece(self, i: Index, factor: str, source: _Matrix, k: int, j: int, width: int) -> None:
-        g = self.g
-        v, place = vector(g.t.memory, width), self._place(i, j)
-        x, y = (g.e.op(f"load {v}, ptr {at}, align {g.t.bytes}") for at in (place, source._place(k, j)))
-        made = g.less_product(x, g.e.splat(factor, g.t.memory, width), y, v)
-        g.e.do(f"store {v} {made}, ptr {place}, align {g.t.bytes}")
-
-
-def _pieces(columns: range, width: int) -> Iterator[tuple[int, int]]:
-    """Where vectors begin that cover the columns, and how many lanes they have: ever fewer at the end."""
-    at = columns.start
-    while at < columns.stop:
-        while at + width > columns.stop:
-            width //= 2
-        yield at, width
-        at += width
-
-
-class _Group:
-    """The matrices of a group, and arithmetic on vectors of an element of each."""
-
-    def __init__(self, t: Type, stored: Type, width: int, step: SmallMatrices, memory: Members):
-        self.e, self.lanes, self.width, self.step, self.memory = memory.e, memory.lanes, width, step, memory
-        self.t, self.stored = t, stored  # of arithmetic, and of elements in memory
-        self.vector, self.flags, self.integers = (vector(x, self.lanes) for x in (self.t.memory, "i1", "i32"))
-        self.written_out = all(n <= WRITTEN_OUT for shape in step.shapes for n in shape)
-
-    # ---- numbers and loops ---------------------------------------------------------------------------------
-
-    def times(self, i: Index, k: int) -> Index:
-        return i * k if isinstance(i, int) else self.e.op(f"mul nsw i64 {i}, {k}")
-
-    def sum(self, i: Index, j: Index) -> Index:
-        if isinstance(i, int) and isinstance(j, int):
-            return i + j
-        return self.e.op(f"add nsw i64 {i}, {j}")
-
-    def each(self, start: Index, stop: Index, body: Callable[[Index], None]) -> None:
-        """Runs the body for all numbers from `start` to `stop`, of which there is at least one if they are names."""
-        if isinstance(start, int) and isinstance(stop, int):
-            if start >= stop:
-                return
-            if self.written_out or stop - start == 1:
-                for i in range(start, stop):
-                    body(i)
-                return
-        i, opened = self.e.begin_loop(start, stop)
-        body(i)
-        self.e.end_loop(opened)
-
-    # ---- vectors -------------------------------------------------------------------------------------------
-
-    def constant(self, value: float) -> str:
-        return constant(value, self.t, self.lanes)
-
-    def call(self, name: str, x: str) -> str:
-        return ops.intrinsic(self.e, name, self.t, [x], self.lanes)
-
-    def compare(self, how: str, x: str, y: str) -> str:
-        return self.e.op(f"fcmp {how} {self.vector} {x}, {y}")
-
-    def select(self, mask: str, x: str, y: str, type_: str = "") -> str:
-        type_ = type_ or self.vector
-        return self.e.op(f"select {self.flags} {mask}, {type_} {x}, {type_} {y}")
-
-    def divide(self, x: str, y: str) -> str:
-        return self.e.op(f"fdiv {self.vector} {x}, {y}")
-
-    def less_product(self, x: str, a: str, b: str, type_: str = "") -> str:
-        """x - a b, rounded once where the processor can."""
-        type_ = type_ or self.vector
-        product = self.e.op(f"fmul contract {type_} {a}, {b}")
-        return self.e.op(f"fsub contract {type_} {x}, {product}")
-
-    def arithmetic(self, op: str, x: str, y: str) -> str:
-        return self.e.op(f"{op} {self.vector} {x}, {y}")
-
-    def any(self, mask: str) -> str:
-        """Whether the mask holds in some lane."""
-        if self.lanes == 1:
-            return mask
-        return self.e.op(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.flags} {mask})")
-
-    def number(self, i: Index) -> str:
-        """A number in all lanes, as an integer of 32 bits."""
-        return self.e.splat(str(i) if isinstance(i, int) else self.e.op(f"trunc i64 {i} to i32"), "i32", self.lanes)
-
-    def variable(self, type_: str, x: str) -> str:
-        """Memory of a vector that changes in loops."""
-        slot = self.e.slot(type_, 64)
-        self.e.do(f"store {type_} {x}, ptr {slot}")
-        return slot
-
-    # ---- to scratch memory and back ------------------------------------------------------------------------
-
-    def fetch(self, k: int) -> _Matrix:
-        """Operand `k` of the step."""
-        rows, columns = self.step.shapes[k]
-        count = rows * columns
-        slot = self.e.slot(f"[{count} x {vector(self.stored.memory, self.lanes)}]", 64)
-        self.memory.bring(k, slot, count, self.stored)
-        return _Matrix(self, slot if self.t is self.stored else self._converted(slot, count, "fpext"), columns)
-
-    def _converted(self, slot: str, count: int, how: str) -> str:
-        """Vectors of elements as they are in memory as those of arithmetic, or the reverse."""
-        types = vector(self.stored.memory, self.lanes), self.vector
-        of, to = types if how == "fpext" else types[::-1]
-        e, new = self.e, self.e.slot(f"[{count} x {to}]", 64)
-
-        def one(i: Index) -> None:
-            x = e.op(f"load {of}, ptr {e.element(slot, of, i)}")
-            e.do(f"store {to} {e.op(f'{how} {of} {x} to {to}')}, ptr {e.element(new, to, i)}")
-
-        self.each(0, count, one)
-        return new
-
-    def turned(self, x: _Matrix, rows: int, columns: int) -> _Matrix:
-        """The transpose of a matrix, of so many rows and columns then, in memory of its own."""
-        made = _Matrix(self, self.e.slot(f"[{rows * columns} x {self.vector}]", 64), columns)
-
-        def row(i: Index) -> None:
-            def one(j: Index) -> None:
-                made[i, j] = x[j, i]
-
-            self.each(0, columns, one)
-
-        self.each(0, rows, row)
-        return made
-
-    def deliver_elements(self, k: int, slot: str, count: int) -> None:
-        """Writes elements to result `k` of the step."""
-        slot = slot if self.t is self.stored else self._converted(slot, count, "fptrunc")
-        self.deliver(k, slot, count, self.stored)
-
-    def deliver(self, k: int, slot: str, count: int, t: Type) -> None:
-        """Writes `count` values of a type to result `k` of the step."""
-        self.memory.give_back(len(self.step.shapes) + k, slot, count, t)
-
-
 # ---- routines ----------------------------------------------------------------------------------------------
 
 
-def _cholesky(g: _Group) -> None:
+def _cholesky(g: Group) -> None:
     """The lower triangular factor, zeros above; NaN where the matrix is not positive definite."""
     n, a, good = g.step.shapes[0][0], g.fetch(0), ""
     for k in range(n):
@@ -276,7 +91,7 @@ def _cholesky(g: _Group) -> None:
     g.deliver_elements(0, a.slot, n * n)
 
 
-def _lu(g: _Group) -> None:
+def _lu(g: Group) -> None:
     """Both factors in one matrix, with the rows that changed places, and the first zero on the diagonal, from 1 on."""
     e, (m, n) = g.e, g.step.shapes[0]
     a, count = g.fetch(0), min(m, n)
@@ -286,11 +101,11 @@ def _lu(g: _Group) -> None:
         e.do(f"store {g.integers} {place}, ptr {e.element(pivots, g.integers, k)}")
         _swap(g, a, k, place)
         pivot = a[k, k]
-        zero = g.compare("oeq", pivot, g.constant(0.0))
+        zero, divisor = g.is_zero(pivot), g.divisor(pivot)
         _note(g, info, zero, k + 1)
 
-        def eliminate(i: Index, k=k, pivot=pivot, zero=zero) -> None:
-            factor = g.select(zero, a[i, k], g.divide(a[i, k], pivot))
+        def eliminate(i: Index, k=k, divisor=divisor, zero=zero) -> None:
+            factor = g.select_number(zero, a[i, k], g.divide(a[i, k], divisor))
             a[i, k] = factor
             a.subtract(i, factor, a, k, range(k + 1, n))
 
@@ -300,13 +115,13 @@ def _lu(g: _Group) -> None:
     g.deliver(2, info, 1, TYPES["int32"])
 
 
-def _pivot(g: _Group, a: _Matrix, k: int, rows: int) -> str:
+def _pivot(g: Group, a: Matrix, k: int, rows: int) -> str:
     """The row, from `k` on, of the first element of column `k` that none exceeds."""
     e = g.e
-    best, place = g.variable(g.vector, g.call("fabs", a[k, k])), g.variable(g.integers, g.number(k))
+    best, place = g.variable(g.vector, g.size(a[k, k])), g.variable(g.integers, g.number(k))
 
     def look(i: Index) -> None:
-        x, most = g.call("fabs", a[i, k]), e.op(f"load {g.vector}, ptr {best}")
+        x, most = g.size(a[i, k]), e.op(f"load {g.vector}, ptr {best}")
         more = g.compare("ogt", x, most)
         e.do(f"store {g.vector} {g.select(more, x, most)}, ptr {best}")
         known = e.op(f"load {g.integers}, ptr {place}")
@@ -316,7 +131,7 @@ def _pivot(g: _Group, a: _Matrix, k: int, rows: int) -> str:
     return e.op(f"load {g.integers}, ptr {place}")
 
 
-def _swap(g: _Group, a: _Matrix, k: int, place: str) -> None:
+def _swap(g: Group, a: Matrix, k: int, place: str) -> None:
     """Exchanges rows `k` and `place`, which each lane has chosen for itself."""
     e, (rows, columns) = g.e, g.step.shapes[0]
     if g.lanes == 1:
@@ -328,7 +143,7 @@ def _swap(g: _Group, a: _Matrix, k: int, place: str) -> None:
         g.each(0, columns, exchange)
         return
 
-    def exchange_chosen(j: Index) -> None:
+    def exchange_chosen(a: Matrix, j: Index) -> None:
         old = a[k, j]
         chosen = g.variable(g.vector, old)
 
@@ -340,10 +155,11 @@ def _swap(g: _Group, a: _Matrix, k: int, place: str) -> None:
         g.each(k + 1, rows, look)
         a[k, j] = e.op(f"load {g.vector}, ptr {chosen}")
 
-    g.each(0, columns, exchange_chosen)
+    for part in a.parts:
+        g.each(0, columns, functools.partial(exchange_chosen, part))
 
 
-def _note(g: _Group, info: str, zero: str, number: int) -> None:
+def _note(g: Group, info: str, zero: str, number: int) -> None:
     """Keeps the first number for which a pivot was zero."""
     e = g.e
     known = e.op(f"load {g.integers}, ptr {info}")
@@ -352,7 +168,7 @@ def _note(g: _Group, info: str, zero: str, number: int) -> None:
     e.do(f"store {g.integers} {g.select(new, g.number(number), known, g.integers)}, ptr {info}")
 
 
-def _triangular_solve(g: _Group) -> None:
+def _triangular_solve(g: Group) -> None:
     """X of op(A) X = B, or of X op(A) = B."""
     how, (n, _), (rows, columns) = g.step.how, *g.step.shapes
     a, x = g.fetch(0), g.fetch(1)
@@ -379,7 +195,7 @@ NEGLIGIBLE = {32: 2.0**-30, 64: 2.0**-55}  # part of a matrix of floats of so ma
 WIDER = frozenset(["eigenvalues"])  # routines of 32 bits that compute in 64, so that results are rounded once
 
 
-def _eigenvalues(g: _Group) -> None:
+def _eigenvalues(g: Group) -> None:
     """The eigenvalues of symmetric matrices in ascending order, by rotations that clear one element after another."""
     e, (n, _) = g.e, g.step.shapes[0]
     a = g.fetch(0)
@@ -410,7 +226,7 @@ def _eigenvalues(g: _Group) -> None:
     g.deliver_elements(0, values.slot, n)
 
 
-def _made_symmetric(g: _Group, a: _Matrix, n: int) -> str:
+def _made_symmetric(g: Group, a: Matrix, n: int) -> str:
     """Copies one triangle to the other; gives zero, or NaN where an element is not finite."""
     zero = g.variable(g.vector, g.constant(0.0))
 
@@ -424,7 +240,7 @@ def _made_symmetric(g: _Group, a: _Matrix, n: int) -> str:
     return g.e.op(f"load {g.vector}, ptr {zero}")
 
 
-def _negligible(g: _Group, a: _Matrix, n: int) -> str:
+def _negligible(g: Group, a: Matrix, n: int) -> str:
     """How large an element may be so that all of that size change eigenvalues by less than rounding does."""
     most = g.variable(g.vector, g.constant(0.0))
 
@@ -436,7 +252,7 @@ def _negligible(g: _Group, a: _Matrix, n: int) -> str:
     return g.arithmetic("fmul", g.e.op(f"load {g.vector}, ptr {most}"), g.constant(NEGLIGIBLE[g.stored.bits] / n))
 
 
-def _rotate(g: _Group, a: _Matrix, n: int, p: Index, q: Index, least: str, again: str) -> None:
+def _rotate(g: Group, a: Matrix, n: int, p: Index, q: Index, least: str, again: str) -> None:
     """Clears element (p, q), where it is not negligible; what a lane holds else stays as it is, bit for bit."""
     e, x = g.e, a[p, q]
     wanted = g.compare("ogt", g.call("fabs", x), least)
@@ -469,9 +285,9 @@ def _rotate(g: _Group, a: _Matrix, n: int, p: Index, q: Index, least: str, again
     e.start(over)
 
 
-def _sorted_diagonal(g: _Group, a: _Matrix, n: int) -> _Matrix:
+def _sorted_diagonal(g: Group, a: Matrix, n: int) -> Matrix:
     """The diagonal in ascending order: each pass brings the greatest of what is left to its end."""
-    values = _Matrix(g, g.e.slot(f"[{n} x {g.vector}]", 64), 1)
+    values = Matrix(g, g.e.slot(f"[{n} x {g.vector}]", 64), 1)
 
     def copy(i: Index) -> None:
         values[i, 0] = a[i, i]
@@ -487,7 +303,7 @@ def _sorted_diagonal(g: _Group, a: _Matrix, n: int) -> _Matrix:
     return values
 
 
-ROUTINES: dict[str, Callable[[_Group], None]] = {
+ROUTINES: dict[str, Callable[[Group], None]] = {
     "cholesky": _cholesky,
     "eigenvalues": _eigenvalues,
     "lu": _lu,

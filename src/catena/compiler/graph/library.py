@@ -68,11 +68,23 @@ SMALL = 32  # rows and columns of matrices that the program factorises and solve
 ROTATED = 8  # rows of symmetric ones whose eigenvalues it finds, too
 
 
+SMALL_COMPLEX = 16  # of complex ones, of which members of small batches are not worked on in lanes
+
+
 def _is_small(*matrices) -> bool:
     """Whether all are small, and real. Sizes of a member alone decide, so that values do not depend on the batch."""
+    return _is_at_most(SMALL, *matrices) and not _is_complex(matrices[0])
+
+
+def _is_at_most(most: int, *matrices) -> bool:
     sizes = [n for x in matrices for n in x.shape[-2:]]
     _dtype(matrices[0])  # one that LAPACK has
-    return max(sizes) <= SMALL and min(sizes) > 0 and not _is_complex(matrices[0])
+    return max(sizes) <= most and min(sizes) > 0
+
+
+def _is_eliminated(*matrices) -> bool:
+    """Whether the program factorises and solves these itself, complex ones too."""
+    return _is_at_most(SMALL_COMPLEX if _is_complex(matrices[0]) else SMALL, *matrices)
 
 
 def small(b, routine: str, ins: list, outs: list, *how: HowToSolve) -> list:
@@ -136,12 +148,12 @@ def _triangular_solve(b, a, x, *, outs, left_side, lower, transpose_a=0, unit_di
     if conjugate_a and transposed == 1:
         transposed = 2
     how = HowToSolve(bool(left_side), bool(lower), bool(transposed), bool(unit_diagonal))
-    if _is_small(a, x):
+    if conjugate_a and transposed == 0 or transposed == 2 and _is_eliminated(a, x):
+        a = b.map("conj", a)
+    if _is_eliminated(a, x):
         return [_small_system(b, a, x, how)]
     if x.size and not _is_complex(a) and triangular.is_cut(a, x, how.left, SMALL):
         return [triangular.solve(b, a, x, how, SMALL, _small_system)]
-    if conjugate_a and transposed == 0:
-        a = b.map("conj", a)
     routine = lapack_calls.trsm(_dtype(a), *x.shape[-2:], left_side, lower, transposed, unit_diagonal)
     return call(b, routine, [a, x], x.shape[:-2])
 
@@ -151,7 +163,7 @@ def _small_system(b, a, x, how: HowToSolve):
 
 
 def _lu(b, a, *, outs, **_):
-    if _is_small(a):
+    if _is_eliminated(a):
         *batch, m, n = a.shape
         return small(b, "lu", [a], [(a.shape, a.dtype), ((*batch, min(m, n)), np.int32), (tuple(batch), np.int32)])
     lu, pivots, info = call(b, lapack_calls.getrf(_dtype(a), *a.shape[-2:]), [_flip(b, a)], a.shape[:-2])

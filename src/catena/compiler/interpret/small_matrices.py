@@ -35,7 +35,7 @@ def _lu(step: SmallMatrices, a: np.ndarray) -> list[np.ndarray]:
     members, info = np.arange(len(a)), np.zeros(len(a), np.int32)
     pivots = np.zeros((len(a), min(m, n)), np.int32)
     for k in range(min(m, n)):
-        sizes = np.abs(a[:, k:, k])
+        sizes = np.abs(a[:, k:, k].real) + np.abs(a[:, k:, k].imag)
         place = k + np.where(np.isnan(sizes[:, 0]), 0, np.argmax(np.nan_to_num(sizes, nan=-1, posinf=np.inf), axis=1))
         a[members, k], a[members, place] = a[members, place], a[members, k].copy()
         pivots[:, k], pivot = place, a[:, k, k].copy()
