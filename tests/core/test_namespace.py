@@ -12,14 +12,16 @@ from catena.core import namespace
 
 PACKAGES = (
     *("catena", "catena.lax", "catena.lax.linalg", "catena.numpy", "catena.numpy.fft", "catena.numpy.linalg"),
-    *("catena.random", "catena.nn", "catena.experimental.checkify"),
+    *("catena.random", "catena.nn", "catena.experimental.checkify", "catena.scipy.linalg"),
+    *("catena.image", "catena.scipy.signal", "catena.scipy.spatial.transform"),  # which are of few names
 )
 PROGRAM = """
 import sys
 import catena as jax, catena.numpy as jnp
-import catena.nn
+import catena.nn, catena.image, catena.scipy.linalg, catena.scipy.signal, catena.scipy.spatial.transform
 jnp.ones(2) + 1
-late = ("catena.nn.activations", "catena.nn.attention",
+late = ("catena.nn.activations", "catena.nn.attention", "catena.image.resampling", "catena.scipy.linalg.systems",
+        "catena.scipy.signal.spectral", "catena.scipy.spatial.transform.rotation",
         "catena.random", "catena.lax.control_flow", "catena.lax.convolution", "catena.numpy.linalg", "catena.numpy.sets",
         "catena.parallel.pmap", "catena.compiler", "scipy", "llvmlite")
 print([m for m in late if m in sys.modules])
@@ -32,7 +34,7 @@ print(linspace(0, 1, 3).tolist(), callable(fft.fft), "unique" in dir(jnp), jax.l
 def test_every_name_is_found(package):
     module = importlib.import_module(package)
     names = namespace.origins(vars(module))
-    assert len(names) > 14
+    assert len(names) > (14 if package not in PACKAGES[-3:] else 1)
     for public in names:
         value = getattr(module, public)
         assert getattr(module, public) is value, f"{package}.{public} is another object each time"

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -140,20 +141,19 @@ class Plan:
         return Executable(parts, text, {}, linked)
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     number: int
 
 
-@dataclass
 class Family:
     """Jaxprs of one text."""
 
-    first: list  # the numbers of the one that was met first
-    plans: list[Plan] = field(default_factory=list)  # that which was of use last first
-    tries: int = 0  # programs that were planned with numbers that record,
-    found: int = 0  # and those that were had from them
-    came: int = 0  # programs that were not had from these
+    def __init__(self, first: list):
+        self.first = first  # the numbers of the one that was met first
+        self.plans: list[Plan] = []  # that which was of use last first
+        self.tries = 0  # programs that were planned with numbers that record,
+        self.found = 0  # and those that were had from them
+        self.came = 0  # programs that were not had from these
 
     def is_worth_it(self) -> bool:
         """Whether to plan once more so, which takes a third longer."""

@@ -13,7 +13,7 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.lax.whole import whole
 from catena.scipy.linalg.arguments import adjoint, check_square, inexact
-from catena.scipy.linalg.schur import rsf2csf, triangular_form
+from catena.scipy.linalg.schur_forms import rsf2csf, triangular_form
 from catena.scipy.linalg.systems import solve_sylvester
 from catena.scipy.linalg.triangular import by_columns, column_of, diagonal_of, shifted
 from catena.transform.custom_jvp import custom_jvp

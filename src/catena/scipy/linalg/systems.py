@@ -11,7 +11,7 @@ from catena.core.array import Array
 from catena.lax.whole import whole
 from catena.scipy.linalg.arguments import adjoint, in_columns, inexact
 from catena.scipy.linalg.factorizations import cholesky
-from catena.scipy.linalg.schur import triangular_form
+from catena.scipy.linalg.schur_forms import triangular_form
 from catena.scipy.linalg.triangular import solve_triangular_sylvester, sums_or_nan
 from catena.transform.jit import jit
 from catena.typing import ArrayLike

@@ -1,7 +1,5 @@
 """Rotations in space, and interpolation between them."""
 
-from catena.core.namespace import shown as _shown
-from catena.scipy.spatial.transform.rotation import Rotation as Rotation
-from catena.scipy.spatial.transform.slerp import Slerp as Slerp
+from catena.core.namespace import late as _late
 
-__dir__ = _shown(globals())
+_late(globals())
