@@ -6,6 +6,8 @@ import re
 import tokenize
 from pathlib import Path
 
+from sources import nodes_of
+
 SRC = Path(__file__).resolve().parents[2] / "src" / "catena"
 FILES = sorted(SRC.rglob("*.py"))
 TEXTS = {path.relative_to(SRC).as_posix(): path.read_text() for path in FILES}
@@ -35,9 +37,9 @@ def is_idle(token: tokenize.TokenInfo) -> bool:
     return "f" in prefix and not re.search(r"(?<!\{)(\{\{)*\{(?!\{)", token.string)
 
 
-def docstrings(text: str):
+def docstrings(path: str):
     """(line, docstring as written) of a file."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes_of(SRC / path):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             found = ast.get_docstring(node, clean=False)
             if found:
@@ -59,8 +61,8 @@ def test_strings_fill_their_lines():
 def test_docstrings_have_one_form():
     """A summary does not spill a word or two; examples stand without a heading; sections without gaps."""
     found = []
-    for path, text in TEXTS.items():
-        for line, doc in docstrings(text):
+    for path in TEXTS:
+        for line, doc in docstrings(path):
             summary = doc.split("\n\n")[0].rstrip().split("\n")
             if len(summary) == 2 and len(summary[1].split()) <= 3:
                 found.append(f"{path}:{line} the summary spills: {summary[1].strip()!r}")

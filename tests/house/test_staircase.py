@@ -4,7 +4,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from catena.core.lazy import without_collection
+import sources
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "catena"
@@ -103,11 +103,8 @@ def part_of(relative: Path) -> str:
 FILES = sorted(path.relative_to(SRC) for path in SRC.rglob("*.py"))
 
 
-@cache
 def nodes_of(path: Path) -> list[ast.AST]:
-    """All nodes of a file, the module first. Not read when tests are collected: each process collects all of them."""
-    with without_collection():  # of trees, which hold no garbage: four times the time
-        return list(ast.walk(ast.parse((SRC / path).read_text())))
+    return sources.nodes_of(SRC / path)
 
 
 def type_checking_blocks(path: Path) -> set[ast.AST]:

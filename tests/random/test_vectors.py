@@ -20,7 +20,7 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import random
-from shares import EVERY
+from shares import alternate
 
 PATH = Path(__file__).parents[1] / "data" / "random_vectors.json.xz"
 RECORDS = json.loads(lzma.decompress(PATH.read_bytes()))["records"]
@@ -217,19 +217,20 @@ def verdict(record: dict) -> str:
 
 NAMES = sorted({r["name"] for r in RECORDS})
 
-# The samplers whose kernels take longest to compile for each new shape, dtype and generator: of these an eighth of the
-# records, which begins at another place for each, is drawn in every run; `make random-vectors` draws all.
+# The samplers whose kernels take longest to compile for each new shape, dtype and generator: of these a sixteenth of
+# the records is drawn in every run, of others a third, from another place on for each; `make random-vectors` draws all.
 COSTLY = {
     "ball", "bernoulli", "beta", "binomial", "categorical", "chisquare", "choice", "dirichlet", "double_sided_maxwell",
-    "exponential", "f", "gamma", "generalized_normal", "loggamma", "multinomial", "normal", "poisson", "t",
-    "truncated_normal", "uniform",
+    "exponential", "f", "gamma", "generalized_normal", "gumbel", "loggamma", "multinomial", "normal", "permutation",
+    "poisson", "t", "truncated_normal", "uniform",
 }  # fmt: skip
 
 
 def records_of(name: str) -> list[dict]:
     """The records of a name that this run draws."""
     records = [r for r in RECORDS if r["name"] == name]
-    return records if EVERY or name not in COSTLY else records[len(name) % 8 :: 8]
+    of = min(16 if name in COSTLY else 3, len(records))
+    return alternate(of, records, len(name))
 
 
 def label(record: dict) -> str:

@@ -22,22 +22,18 @@ def test_every_rule_belongs_to_a_table():
     assert not unclaimed
 
 
-@pytest.mark.parametrize("name", PRIMITIVES)
-def test_a_primitive_has_every_rule_or_a_reason(name):
-    primitive = registry[name]
-    missing = [kind for kind in RULES if getattr(primitive, kind) is None]
-    assert not missing, f"{name} lacks {', '.join(missing)}: give the rule, or NoRule(reason)"
-    for kind in RULES:
-        rule = getattr(primitive, kind)
-        assert callable(rule) or isinstance(rule, NoRule), f"{name}.{kind} is {rule!r}"
+RULES_OF = {f"{name}.{kind}": getattr(registry[name], kind) for name in PRIMITIVES for kind in RULES}
 
 
-@pytest.mark.parametrize("name", PRIMITIVES)
-def test_reasons_are_sentences(name):
-    for kind in RULES:
-        rule = getattr(registry[name], kind)
-        if isinstance(rule, NoRule):
-            assert len(rule.reason.split()) >= 3, f"{name}.{kind}: {rule.reason!r}"
+def test_a_primitive_has_every_rule_or_a_reason():
+    missing = [name for name, rule in RULES_OF.items() if rule is None]
+    assert not missing, "give the rules, or NoRule(reason)"
+    assert not {name: rule for name, rule in RULES_OF.items() if not callable(rule) and not isinstance(rule, NoRule)}
+
+
+def test_reasons_are_sentences():
+    reasons = {name: rule.reason for name, rule in RULES_OF.items() if isinstance(rule, NoRule)}
+    assert reasons and not {name: reason for name, reason in reasons.items() if len(reason.split()) < 3}
 
 
 def test_a_missing_rule_is_a_clear_error():
