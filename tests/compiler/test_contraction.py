@@ -279,6 +279,28 @@ def test_few_columns_and_whole_rows_are_cut_into_tasks_by_their_rows():
     assert contraction.tasks(p, X86_64_V4, False, True)[:2] == (8, 8)
 
 
+@pytest.mark.parametrize("members, size", [(1000, 16), (4000, 8), (33, 32), (64, 16), (5, 128), (2, 256)])
+def test_tasks_do_several_small_members_of_a_batch(members, size):
+    """As many as make a task, and two threads have about as many; large members are cut, few multiplications are not."""
+    form = matrices(size, size, size)._replace(batch=(Axis(members, size * size, size * size, size * size),))
+    tasks = contraction.tasks(contraction.plan(form, X86_64_V4, True), X86_64_V4, False, False)
+    if size >= 128:
+        assert not tasks.has_whole_members or tasks.members == 1
+        return
+    assert tasks.has_whole_members and (tasks.total - 1) * tasks.members < members <= tasks.total * tasks.members
+    assert tasks.total == 1 if members * size**3 < X86_64_V4.products.shared_members else 2 <= tasks.total <= 32
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize(
+    "members, m, n, k", [(1, 9, 9, 9), (7, 8, 8, 8), (150, 13, 20, 17), (501, 16, 16, 16), (70, 24, 40, 12)]
+)
+def test_products_of_many_members(members, m, n, k, dtype):
+    rng = np.random.default_rng(0)
+    for lhs, rhs in (("Bik", "Bkj"), ("Bki", "Bkj"), ("Bik", "Bjk")):
+        check_product(lhs, rhs, {"B": members, "i": m, "j": n, "k": k}, dtype, rng)
+
+
 def test_tiles_find_numbers_of_a_in_the_lines_that_they_read():
     """Of a small array for each of many members (`uti,tj->uij`), the tile takes what lies side by side."""
     rows = (Axis(12, 1, 0, 12), Axis(300, 2400, 0, 144))

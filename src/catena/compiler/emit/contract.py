@@ -96,8 +96,14 @@ class _Loops:
         a, b, c, *packed = (parallel.load_pointer(e, i) for i in range(self.operands))
         beyond = self._number(self.plan.panels * self.plan.columns)
         rest = packed[0] if packed else e.element(b, self.type.memory, beyond)
-        member, column_block = _divide(e, "%k", self._number(t.column_blocks))
-        member, row_block = _divide(e, member, self._number(t.row_blocks))
+        opened = None
+        if t.has_whole_members:
+            row_block = column_block = "0"
+            members = math.prod(x.extent for x in self.contraction.batch)
+            member, opened = e.begin_loop(*self._block("%k", members, t.members))
+        else:
+            member, column_block = _divide(e, "%k", self._number(t.column_blocks))
+            member, row_block = _divide(e, member, self._number(t.row_blocks))
         rows = self._block(row_block, self.plan.units, t.rows)
         panels = self._block(column_block, self.plan.panels, t.columns)
         last = e.op(f"icmp eq i64 {column_block}, {self._number(t.column_blocks - 1)}")
@@ -106,6 +112,8 @@ class _Loops:
         self._parts(a, b, rest, c, rows, panels, last, self.plan.outside, "false")
         if self.after is not None:
             self._follow(member, *rows, self.after.sizes)
+        if opened is not None:
+            e.end_loop(opened)
         return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
     def _block(self, block: str, extent: int, each: int) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from catena.compiler.graph import symbols
 from catena.compiler.graph.symbols import decided
 from catena.compiler.graph.types import Type
 from catena.compiler.machine import Machine, Products
+from catena.compiler.plan.sharing import evenly
 
 # Where there is one row, B is read once, from where it lies. If that is no near cache (in loops the second one is):
 TERMS_OF_ROW = 8  # that are added up at a time, along as many lines of B, which may all meet in one set of a cache
@@ -158,13 +159,21 @@ class Plan(NamedTuple):
 
 
 class Tasks(NamedTuple):
-    """How a contraction is shared out: each batch member is cut into blocks of `rows` units and `columns` panels."""
+    """How a contraction is shared out: each batch member is cut into blocks of `rows` units and `columns` panels, or
+    tasks do several `members` each, whole ones.
+    """
 
     total: int
     row_blocks: int
     rows: int
     column_blocks: int
     columns: int
+    members: int = 0
+
+    @property
+    def has_whole_members(self) -> bool:
+        """Whether tasks do whole members, of a batch."""
+        return symbols.some(self.members)
 
 
 def merged(axes) -> tuple[Axis, ...]:
@@ -418,7 +427,18 @@ def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
         least = limits.packing.rows // 2 if read > machine.memory.second_cache else 1
         units = max(min(units, limits.task_rows // p.rows), min(p.units, -(-least // p.rows)), 1)
     down, across = -(-p.units // units), max(1, -(-p.panels // panels))
-    return Tasks(members * down * across, down, units, across, panels)
+    each = _members(p, members, machine) if p.contraction.batch and down * across == 1 else 0
+    return Tasks(-(-members // max(each, 1)) * down * across, down, units, across, panels, each)
+
+
+def _members(p: Plan, members: int, machine: Machine) -> int:
+    """The members that a task does where none is cut: of many small ones as many as make a task. To be given the next
+    task takes a third of a microsecond.
+    """
+    limits, products = machine.products, p.contraction.products
+    if products < limits.shared_members:
+        return members
+    return evenly(members, max(min(_most_tasks(p, machine), products // limits.task), 2))
 
 
 @decided
