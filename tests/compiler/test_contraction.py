@@ -288,7 +288,7 @@ def test_tasks_do_several_small_members_of_a_batch(members, size):
         assert not tasks.has_whole_members or tasks.members == 1
         return
     assert tasks.has_whole_members and (tasks.total - 1) * tasks.members < members <= tasks.total * tasks.members
-    assert tasks.total == 1 if members * size**3 < X86_64_V4.products.shared_members else 2 <= tasks.total <= 32
+    assert tasks.total == 1 if members * size**3 < X86_64_V4.products.tasks.members else 2 <= tasks.total <= 32
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])

@@ -77,6 +77,7 @@ class Tasks(NamedTuple):
     of_large: int = 16
     most: int = 64  # of those that are many times as large
     large: int = 1 << 29  # multiplications
+    members: int = 3 << 17  # multiplications of members of a batch, which stay whole, below which threads do not pay
     moved: int = 1 << 19  # bytes of operands and result, from which programs of many steps share them as loops do
 
 
@@ -90,7 +91,6 @@ class Products(NamedTuple):
     packing: Packing = Packing()
     shared: int = 1 << 21  # multiplications below which threads do not pay
     shared_in_loops: int = 1 << 20  # the same where the threads are still awake from the iteration before
-    shared_members: int = 3 << 17  # the same of members of a batch, which stay whole
     task: int = 1 << 19  # multiplications that make a task
     task_rows: int = 256  # of a task that does not pack, at most, so that its part of A stays in a second-level cache
     tasks: Tasks = Tasks()

@@ -436,7 +436,7 @@ def _members(p: Plan, members: int, machine: Machine) -> int:
     task takes a third of a microsecond.
     """
     limits, products = machine.products, p.contraction.products
-    if products < limits.shared_members:
+    if products < limits.tasks.members:
         return members
     return evenly(members, max(min(_most_tasks(p, machine), products // limits.task), 2))
 
