@@ -18,7 +18,6 @@ import argparse
 import functools
 import importlib
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fresh import caches
-from side_by_side import OURS, THEIRS, Worker, alternate, best, check_equal, numbers, options_of, serve, show
+from side_by_side import (
+    OURS,
+    THEIRS,
+    Worker,
+    alternate,
+    best,
+    check_equal,
+    environment,
+    numbers,
+    options_of,
+    serve,
+    show,
+)
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "digits.py"
 NO_DISK_CACHE = {"JAX_ENABLE_COMPILATION_CACHE": "0", "CATENA_ENABLE_COMPILATION_CACHE": "0"}
@@ -157,8 +168,7 @@ class Row:
 
 def run_fresh(command, cache=NO_DISK_CACHE):
     """The JSON that a fresh process prints last; both libraries may keep byte code, as installed ones do."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, env=environment | cache, capture_output=True, text=True)
+    done = subprocess.run(command, env=environment() | cache, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{command} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])

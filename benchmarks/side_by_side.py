@@ -94,12 +94,18 @@ def serve(library: str, workloads) -> None:
 # ------------------------------------------------------------------------------ in the parent process
 
 
+def environment() -> dict[str, str]:
+    """The environment, with byte code kept, as installed libraries have it: else first calls compile modules anew."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+
 class Worker:
     """One library in a process of its own that times what it is asked to."""
 
     def __init__(self, python, script, library, *options):
         command = [python, script, "--serve", library, *options]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(command, **pipes, text=True, env=environment())
 
     def ask(self, **request):
         self.send(request)
