@@ -142,3 +142,16 @@ def test_windows_that_fit_nowhere(operation, init, window):
     x = jnp.ones((2, 4), jnp.int32)
     for got in (f(x), jax.jit(f)(x)):
         assert got.shape == (0, 4)
+
+
+@pytest.mark.parametrize("taps", [33, 64, 256, 257])
+@pytest.mark.parametrize("padding", [(0, 0), (5, 40), (-2, 3)])
+def test_long_rows_of_taps(taps, padding):
+    """Those of up to 256 are written out; lanes are places then."""
+    x, w = np.random.default_rng(3).normal(size=(2, 1, 300)), np.random.default_rng(4).normal(size=(1, 1, taps))
+    with jax.enable_x64(True):
+        got = jax.jit(lambda x, w: jax.lax.conv_general_dilated(x, w, (1,), (padding,)))(x, w)
+    low, high = padding
+    padded = np.pad(x, ((0, 0), (0, 0), (max(low, 0), high)))[..., max(-low, 0) :]
+    wanted = np.stack([[np.correlate(row[0], w[0, 0], "valid")] for row in padded])
+    np.testing.assert_allclose(got, wanted, rtol=1e-11, atol=1e-11)

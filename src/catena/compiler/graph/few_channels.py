@@ -13,6 +13,7 @@ from catena.compiler.graph.windows import Sizes
 
 FEW = 4  # output channels
 MORE = 8  # where they are of one or two channels
+ROW = 256  # taps of a kernel of one row, each of which is written out
 SPLIT = 2  # output channels that lie side by side: as many passes write every other element
 
 
@@ -53,11 +54,13 @@ def convolution(b, x, w, sizes: Sizes, feature_groups: int, batch_groups: int):
 
 def _by_taps(b, x, weights, axes: tuple, sizes: Sizes, sums: bool = True):
     """N *S, or N C *S where channels are not added: shifted arrays times a weight each, written out or looped over.
+    Long rows are written out, too: lanes of a loop would be its taps, which lie side by side as places do.
 
     The first dimensions of the weights are the `axes` of `x`, the others those of the kernel.
     """
     rank, kernel, zero = x.ndim - 2, weights.shape[len(axes) :], b.constant(np.zeros((), x.dtype))
-    looped = rank - _written_out(kernel)
+    is_row = math.prod(kernel) == kernel[-1] <= ROW and sizes.strides[-1] == 1
+    looped = 0 if is_row and (not sums or x.shape[1] == 1) else rank - _written_out(kernel)
     x = _windows_along(b, x, kernel, looped, sizes)
     over = tuple(range(2 + rank, x.ndim))
     dims = (*[1] * (2 + looped), *kernel[looped:], *[1] * looped)
