@@ -124,3 +124,17 @@ def test_what_is_joined_and_taken_apart_is_not_written(name):
     x, y = (jnp.asarray(rng.standard_normal((60, 80), np.float32)) for _ in range(2))
     slope = jax.jit(jax.grad(lambda x, y: jnp.sum(TAKEN_APART[name](x, y) ** 2), (0, 1)))
     assert ", 0 bytes of temporaries" in slope.lower(x, y).compile().as_text("program")
+
+
+@pytest.mark.parametrize("shape", [(2, 3000), (3000, 2), (3, 1000)])
+def test_what_many_slices_read_is_joined_once(shape):
+    """Neighbours of each pixel, of few rows: each slice is less than half of what is padded, all are more than it."""
+
+    def near(x):
+        padded = jnp.pad(x, 1, mode="edge")
+        return [padded[i : i + shape[0], j : j + shape[1]] for i in range(3) for j in range(3)]
+
+    f = jax.jit(lambda x: sum(jnp.tanh(each) * each for each in near(x)))
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    np.testing.assert_allclose(f(x), sum(np.tanh(each) * each for each in map(np.asarray, near(x))), 1e-5, 1e-5)
+    assert f.lower(x).compile().as_text("program").count(": copy") <= 6
