@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from catena.compiler.vector_math import algorithms, bessel, fit_placed, harness, lookup, mathematics, placed
+from shares import alternate
 
 EVEN = {
     "dawsn_slope": (fit_placed.dawson_slope, {"double": placed.DAWSON_SLOPE, "float": placed.DAWSON_SLOPE_SINGLE}),
@@ -32,10 +33,11 @@ def test_pieces_meet(name, elem):
     x = around_the_ends(tables[elem], FORMATS[elem])
     x = np.resize(x, -(-x.size // 16) * 16)
     got = harness.Compiled(name, elem, 8)(np.concatenate([x, -x]))
+    looked_at = alternate(2, range(x.size), 0)  # an end itself, or what is on both sides of it
     with mp.workdps(60):
-        exact = [function(mp.mpf(float(v))) for v in x]
+        exact = [function(mp.mpf(float(x[i]))) for i in looked_at]
         units = np.spacing(np.abs(np.array(exact, np.float64)).astype(FORMATS[elem])).astype(np.float64)
-        errors = [float(abs(mp.mpf(float(y)) - e) / u) for y, e, u in zip(got, exact, units)]
+        errors = [float(abs(mp.mpf(float(y)) - e) / u) for y, e, u in zip(got[looked_at], exact, units)]
     assert max(errors) < (0.51 if elem == "float" else 2.5)
     np.testing.assert_array_equal(got[x.size :], -got[: x.size] if name in ODD else got[: x.size])
 

@@ -1,8 +1,8 @@
 """Products of what was multiplied by 2 or another such number before: the results are, where they have fewer elements.
 
 ``jnp.sum(w * w, 1) - 2 * x @ w.T``, as distances are written, would write all of ``2 * x`` to read it once. A power of
-two takes nothing off the digits of products and sums, but among subnormal numbers, which are as many places apart before
-as after. One of at least 1 makes no operand smaller, so nothing overflows that did not.
+two takes nothing off the digits of products and sums, but among subnormal numbers, which are as many places apart
+before as after. One of at least 1 makes no operand smaller, so nothing overflows that did not.
 """
 
 from __future__ import annotations

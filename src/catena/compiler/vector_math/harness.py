@@ -1,6 +1,8 @@
 """Compiles one function of the library over arrays: what the tests, the accuracy report and the timings run."""
 
 import ctypes
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -45,23 +47,41 @@ def module_text(name: str, elem: str, width: int) -> str:
     return "\n".join([*declares, *(library.define(*m) for m in members), loop(name, elem, width)])
 
 
+def optimised(text: str) -> tuple[Any, Any]:
+    """The machine here and the module of a text, optimised for it."""
+    binding = llvm()
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    features = binding.get_host_cpu_features().flatten()
+    target = binding.Target.from_default_triple()
+    machine = target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=2)
+    module = binding.parse_assembly(text)
+    module.verify()
+    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=2))
+    builder.getModulePassManager().run(module, builder)
+    return machine, module
+
+
+def assembly(name: str, elem: str, width: int) -> str:
+    """The assembly of one function for this machine."""
+    machine, module = optimised(module_text(name, elem, width))
+    return machine.emit_assembly(module)
+
+
+@lru_cache(maxsize=128)  # several tests call each function
+def engine_of(text: str) -> Any:
+    """The code of a text, which stays as long as its engine."""
+    machine, module = optimised(text)
+    engine = llvm().create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    return engine
+
+
 class Compiled:
     """One function compiled for this machine, as a callable on arrays whose length is a multiple of the width."""
 
     def __init__(self, name: str, elem: str, width: int) -> None:
-        binding = llvm()
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
-        features = binding.get_host_cpu_features().flatten()
-        target = binding.Target.from_default_triple()
-        machine = target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=2)
-        module = binding.parse_assembly(module_text(name, elem, width))
-        module.verify()
-        builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=2))
-        builder.getModulePassManager().run(module, builder)
-        self.assembly = machine.emit_assembly(module)
-        self.engine = binding.create_mcjit_compiler(module, machine)
-        self.engine.finalize_object()
+        self.engine = engine_of(module_text(name, elem, width))
         self.arity, self.scalar = library.arity(name), FORMATS[elem].scalar
         types = [ctypes.c_void_p] * (self.arity + 1) + [ctypes.c_int64]
         self.function = ctypes.CFUNCTYPE(None, *types)(self.engine.get_function_address("run"))
