@@ -97,10 +97,10 @@ class ShortRows:
         at = [e.element(slot, v, k) for slot, v in zip(slots, vs)]
         xs = [e.op(f"load {v}, ptr {place}") for v, place in zip(vs, at[:-1])]
         if given is None:
-            x = ops.emit(e, s.op, t, xs, types, s.attr, self.width)
+            made = ops.emit(e, s.op, t, xs, types, s.attr, self.width)
         else:
-            x = stages.second_of(self.body, i, xs, given)
-        e.do(f"store {vs[-1]} {x}, ptr {at[-1]}")
+            made = stages.second_of(self.body, i, xs, given)
+        e.do(f"store {vs[-1]} {made}, ptr {at[-1]}")
         e.end_loop(opened)
         return [e.op(f"load {vs[-1]}, ptr {e.element(slots[-1], vs[-1], part)}") for part in range(self.n)]
 

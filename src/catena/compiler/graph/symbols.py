@@ -207,7 +207,7 @@ class Keys:
     """
 
     def __init__(self):
-        self.first: dict[int, int] = {}  # by the value of each: the number that came first with it
+        self.first: dict[int, Any] = {}  # by the value of each: the number that came first with it
 
     def plain(self, x: int) -> int:
         """The key of a number: its value."""
