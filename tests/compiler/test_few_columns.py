@@ -71,6 +71,14 @@ def test_rows_have_the_bits_of_fewer_rows(columns):
         np.testing.assert_array_equal(f(x[:rows], w), whole[:rows])
 
 
+def test_columns_that_no_near_cache_holds_are_tiles():
+    near, far = (arrays((20, k), (k, 7), whole=True) for k in (4_000, 400_000))
+    sums = jax.jit(jnp.matmul)
+    assert folds(jnp.matmul, *near) and not folds(jnp.matmul, *far)
+    np.testing.assert_array_equal(sums(*far), np.asarray(far[0]) @ np.asarray(far[1]))
+    np.testing.assert_array_equal(sums(far[0][:5], far[1]), sums(*far)[:5])
+
+
 def test_what_reads_a_product_does_not_change_it():
     x, w, b = arrays((300, 50), (50, 3), (3,))
     product = np.asarray(jax.jit(jnp.matmul)(x, w))

@@ -50,12 +50,21 @@ def few(v: Value, machine: Machine) -> int | None:
         return None
     for side, own, other in sorted([(1, n, m), (0, m, n)], key=lambda found: found[1]):
         if (
-            (1 < own <= most or is_half(v, side, machine))
+            (1 < own <= most and not _is_far(v, side, machine) or is_half(v, side, machine))
             and other > 1
             and has_terms_side_by_side(v.args[1 - side], v.params.numbers[1 - side])
         ):
             return side
     return None
+
+
+def _is_far(v: Value, side: int, machine: Machine) -> bool:
+    """Whether the terms of a right operand's columns lie apart, and no near cache holds them: each few rows would bring
+    a copy of them anew, where tiles take a panel of terms for all rows. Rows do not count: bits hang on it.
+    """
+    _, _, n, terms = sizes(v)
+    apart = side == 1 and n > FEW and not has_terms_side_by_side(v.args[1], v.params.numbers[1])
+    return apart and n * terms * v.dtype.itemsize > machine.memory.second_cache
 
 
 def is_half(v: Value, side: int, machine: Machine) -> bool:
