@@ -176,6 +176,7 @@ ROWS = [
      "test_rows_at_a_counter_are_read_where_they_lie"),
     (TEXTS, "compiler/test_kinds.py", "test_products_of_one_term_each_are_elementwise"),
     (TEXTS, "compiler/test_few_columns.py", "test_all_columns_are_added_up_in_one_loop",
+     "test_columns_that_no_near_cache_holds_are_tiles",
      "test_half_a_vector_of_columns_is_added_up_in_one_loop",
      "test_small_products_are_by_tiles_where_lanes_would_be_columns"),
     (BITS, "compiler/test_few_columns.py", "test_each_column_has_the_bits_of_a_product_with_it_alone",
