@@ -7,6 +7,8 @@ before as after. One of at least 1 makes no operand smaller, so nothing overflow
 
 from __future__ import annotations
 
+import math
+
 from catena.compiler.graph import constants
 from catena.compiler.graph.forms import Map
 from catena.compiler.graph.insertion import Writer, insert
@@ -58,9 +60,13 @@ def _move(v: Value, users: dict[int, list[Value]], kept: set[int], made: dict[in
 
 
 def _fits(v: Value, reader: Value, turns: list[Value], made: dict[int, list[Value]]) -> bool:
-    """Whether what reads ``v`` or a transpose of it is a product, by something else, that has fewer elements."""
-    is_product = reader.form == "dot" and reader.dtype == v.dtype and reader.number not in made
-    return is_product and FEWER * reader.size <= v.size and reader.args.count((v, *turns)[-1]) == 1
+    """Whether what reads ``v`` or a transpose of it is a product, by something else, that has fewer elements; inner
+    products of vectors compute these as they read them.
+    """
+    if reader.form != "dot" or reader.dtype != v.dtype or reader.number in made:
+        return False
+    is_inner = reader.size == math.prod(reader.shape[: len(reader.params.numbers[2])])
+    return not is_inner and FEWER * reader.size <= v.size and reader.args.count((v, *turns)[-1]) == 1
 
 
 def _readers(v: Value, users: dict[int, list[Value]]) -> list[tuple[Value, list[Value]]]:
