@@ -53,6 +53,7 @@ def planned(f, *args):
     return program, [step for _, step in program.steps() if isinstance(step, AmxProduct)]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("dtype", [None, np.float32])
 def test_products_of_all_sizes(sizes, dtype):

@@ -73,7 +73,7 @@ def test_a_batch_has_the_bits_of_its_members():
     np.testing.assert_array_equal(f(x), jnp.concatenate([f(x[i : i + 1]) for i in range(4)]))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float16"])
 @pytest.mark.parametrize("window", [(3, 2), (3, 12), (1, 1)])

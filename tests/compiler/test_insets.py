@@ -157,6 +157,7 @@ PLACES = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bfloat16"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_updates_at_computed_places(kind, dtype):

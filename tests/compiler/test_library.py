@@ -30,6 +30,7 @@ def real(dtype):
     return np.zeros(0, dtype).real.dtype
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("batch", [(), (3,), (2, 2), (0,)])
 def test_cholesky_and_triangular_solve(dtype, batch):
@@ -77,6 +78,7 @@ def test_cholesky_of_an_indefinite_matrix_is_nan():
     np.testing.assert_array_equal(got, np.stack([np.eye(3), np.full((3, 3), np.nan)]))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(4, 4), (6, 3), (3, 6), (2, 4, 4), (1, 1)])
 def test_factorisations(dtype, shape):

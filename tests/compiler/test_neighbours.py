@@ -18,6 +18,7 @@ ROWS = ((3, 63), (200, 64), (4, 100), (2, 5000))
 ALIKE = ("products", "choices", "spread", "wide", "narrow", "beside", "loop", "scan", "1 members", "7 members")
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("shape", ROWS, ids=str)
 @pytest.mark.parametrize("dtype", battery.FLOATS)
 def test_sums_of_rows(shape, dtype):

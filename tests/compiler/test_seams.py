@@ -114,7 +114,7 @@ OF_ANY_LENGTH = {  # functions of an array of one dimension or more, and NumPy's
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", OF_ANY_LENGTH)
 @pytest.mark.parametrize("k, rest", [*enumerate([(), (3,), (20,), (2, 33)])])
 def test_one_function_for_all_lengths(name, k, rest):

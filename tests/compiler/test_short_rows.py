@@ -96,7 +96,7 @@ TOTALS = {
 }
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("name", TOTALS)
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("rows", [64, 100, 2051, 40_003])

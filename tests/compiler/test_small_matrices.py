@@ -158,7 +158,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", BOUND)
 @pytest.mark.parametrize("n", [3, 8, 20])
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -285,6 +285,7 @@ def rotated(*shape, dtype):
     return (regular(*shape, dtype=np.float64) + 1j * imag).astype(dtype)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype, bound", [(np.complex64, 2e-4), (np.complex128, 1e-11)])
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 9, 16, 17])
 def test_complex_matrices_are_factorised_and_solved(n, dtype, bound):

@@ -116,6 +116,7 @@ def check(fun, *args, signs: bool = True):
             np.testing.assert_array_equal(np.signbit(x[zeros]), np.signbit(y[zeros]))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("argument", [*VECTORS, *MATRICES])
 @pytest.mark.parametrize("name", UNARY)
 def test_of_one_array(name, argument):
@@ -129,6 +130,7 @@ def test_along_axes(name, argument):
         check(lambda x, axis=axis: function(name, {})(x, axis=axis), MATRICES[argument])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("left", VECTORS)
 @pytest.mark.parametrize("name", BINARY)
 def test_of_two_arrays(name, left):

@@ -45,6 +45,7 @@ def test_reductions(name, which):
     agree(lambda x, m: named(name)(taken(x, which, m), *extra(name)), X, MASKS[which])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", [0, 1, (0, 1)])
 @pytest.mark.parametrize("name", REDUCTIONS)

@@ -226,6 +226,7 @@ def older(draw):
         lambda k: random.bits(k, (300,)),
     ],
 )
+@pytest.mark.share(2)
 @pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
 def test_the_stream_is_that_of_the_flag_where_the_program_is_written(draw, impl):
     key, new = random.key(0, impl=impl), jax.jit(draw)
