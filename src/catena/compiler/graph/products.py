@@ -17,6 +17,9 @@ FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose opera
 SUMS = {"bfloat16": ("bfloat16", "float32"), "int8": ("int32",)}  # what products of narrow operands may be
 FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
 LONG = 64  # terms of a sum beside which what is transposed is small
+SIZES = {"int8": 128, "uint8": 255}  # the greatest of bytes
+EXACT = 1 << 24  # up to which floats of 32 bits have all whole numbers
+MOST_PARTS = 16  # of a long sum of products of bytes
 
 
 def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype, wide: np.dtype | None = None):
@@ -25,6 +28,8 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype, wide: np.dt
     """
     if not _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype):
         wide = wide or _wide(out_dtype)
+        if (parts := _parts_of_bytes(lhs, rhs, dimension_numbers, wide)) is not None:
+            return b.convert(_by_floats(b, lhs, rhs, dimension_numbers, wide, parts), out_dtype)
         lhs, rhs = b.convert(lhs, wide), b.convert(rhs, wide)
         if wide != out_dtype:
             return b.convert(dot_general(b, lhs, rhs, dimension_numbers, wide), out_dtype)
@@ -84,7 +89,12 @@ def _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype) -> bool:
     name = NAMES[lhs.dtype]
     if name not in b.multiplied or rhs.dtype != lhs.dtype or NAMES[out_dtype] not in SUMS[name]:
         return False
-    (lc, rc), (lb, _) = dimension_numbers
+    return _is_worth_another_form(lhs, rhs, dimension_numbers)
+
+
+def _is_worth_another_form(lhs, rhs, dimension_numbers) -> bool:
+    """Whether a product of narrow operands is large enough for these to be laid out anew."""
+    (lc, _), (lb, _) = dimension_numbers
     terms = math.prod(lhs.shape[d] for d in lc)
     each = math.prod(lhs.shape[d] for d in lb) * terms
     if not each:
@@ -92,6 +102,39 @@ def _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype) -> bool:
     rows, columns = lhs.size // each, rhs.size // each
     enough = rows >= FEWEST_ROWS and columns >= FEWEST_COLUMNS and terms >= FEWEST_TERMS
     return enough and rows * columns * terms >= FLOOR
+
+
+def _parts_of_bytes(lhs, rhs, dimension_numbers, wide: np.dtype) -> list[range] | None:
+    """The ranges of terms for which a product of bytes is exact in floats of 32 bits, which are multiplied at several
+    times the rate of integers; None for other products, and small ones.
+    """
+    sizes = [SIZES.get(NAMES[x.dtype]) for x in (lhs, rhs)]
+    if None in sizes or KIND[wide] not in "iu" or wide.itemsize < 4:
+        return None
+    lc, most = dimension_numbers[0][0], EXACT // math.prod(filter(None, sizes))
+    terms = math.prod(lhs.shape[d] for d in lc)
+    if terms > (MOST_PARTS * most if len(lc) == 1 else most) or not _is_worth_another_form(lhs, rhs, dimension_numbers):
+        return None
+    return [range(first, min(first + most, terms)) for first in range(0, terms, most)]
+
+
+def _by_floats(b, lhs, rhs, dimension_numbers, dtype: np.dtype, parts: list[range]):
+    """The sum of products of parts of the terms, each of which is exact as a product of floats."""
+    single, (lc, rc) = np.dtype(np.float32), dimension_numbers[0]
+    total = None
+    for part in parts:
+        x, y = (_terms(b, x, dims, part) if len(parts) > 1 else x for x, dims in ((lhs, lc), (rhs, rc)))
+        made = dot_general(b, b.convert(x, single), b.convert(y, single), dimension_numbers, single)
+        made = b.convert(made, dtype)
+        total = made if total is None else b.map("add", total, made)
+    return total
+
+
+def _terms(b, x, dims, part: range):
+    """Some of the terms of an operand, which are its one contracted dimension."""
+    (d,) = dims
+    start = [part.start if k == d else 0 for k in range(x.ndim)]
+    return b.slice(x, start, [part.stop if k == d else n for k, n in enumerate(x.shape)])
 
 
 def spread(b, lhs, rhs, numbers: tuple, shape: list | tuple) -> list:
