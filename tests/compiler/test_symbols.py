@@ -1,7 +1,9 @@
 """Numbers that record: where what was written down holds, the function gives what the code itself would."""
 
+import gc
 import itertools
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -160,6 +162,29 @@ def test_a_record_of_many_lines_is_read_as_far_as_it_holds():
             made = made + (n > i) * 2
     function = record.function([made])
     assert function(150) is None and function(2000) == [2600] and function(300) == [900] and function(0) is None
+
+
+def test_numbers_that_are_turned_away_leave_no_cycle():
+    """Of frames, which would keep all that their callers name until the garbage collector runs."""
+
+    class Held:
+        pass
+
+    with symbols.recording() as record:
+        n = record.argument(1000)
+        made = 2 * n if n > 500 else n
+    function = record.function([made])
+
+    def call():
+        held = Held()
+        assert function(150) is None
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert call()() is None
+    finally:
+        gc.enable()
 
 
 def test_what_functions_decide_is_written_down_as_their_result():

@@ -44,8 +44,8 @@ class Function:
             try:
                 exec(block, self.names, found)
             except Otherwise as failed:
-                inside = cast(Any, failed.__traceback__).tb_next
-                self._ask_first(i * BLOCK + inside.tb_lineno - 1)
+                line = cast(Any, failed.__traceback__).tb_next.tb_lineno  # a name for the traceback would be a cycle
+                self._ask_first(i * BLOCK + line - 1)
                 return None
         return [found[x] if type(x) is str else x for x in self.told]
 
