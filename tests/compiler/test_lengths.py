@@ -10,7 +10,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena.compiler.graph import symbols
 from catena.compiler.native import compile as compiler
-from catena.compiler.native import lengths, programs
+from catena.compiler.native import host, lengths, programs
 from catena.core.context import context
 from length_programs import PROGRAMS, values
 from shares import crossed
@@ -232,4 +232,5 @@ def test_attention_needs_few_plans_for_many_lengths(family, lengths_):
     """What hangs on each length, such as which rows share lines, is asked only where it decides."""
     f, shapes = PROGRAMS["attention"]
     kept = [programs.program(closed(f, shapes(n))) for n in lengths_]
-    assert kept and family().tries <= 9
+    most = 9 if host.this_machine().vector_bytes == 64 else 20  # shorter vectors leave other rests: 14 to 18 of 28
+    assert kept and family().tries <= most
