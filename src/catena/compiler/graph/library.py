@@ -65,10 +65,8 @@ def call(b, routine: Call, ins: list, batch: tuple) -> list:
 
 SMALL = 32  # rows and columns of matrices that the program factorises and solves itself, one matrix to a lane
 
-ROTATED = 8  # rows of symmetric ones whose eigenvalues it finds, too
-
-
 SMALL_COMPLEX = 16  # of complex ones, of which members of small batches are not worked on in lanes
+ROTATED = 8  # rows of symmetric ones whose eigenvalues it finds, too
 
 
 def _is_small(*matrices) -> bool:

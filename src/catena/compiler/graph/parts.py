@@ -1,5 +1,5 @@
 """Slices of what is joined: one that lies in a single part is a slice of that, so others need not be computed; slices
-of what is spread, which are spread less far; and pads that add nothing.
+of what is spread, which are spread less far; parts along one axis; and pads that add nothing.
 """
 
 from __future__ import annotations
@@ -37,6 +37,13 @@ def sliced(b, x, shape: tuple, start: tuple, limit: tuple, strides: tuple) -> An
         if 0 <= first < last <= part.shape[d]:
             return b.slice(part, _at(start, d, first), _at(limit, d, last), strides)
     return None
+
+
+def cut(b, x, axis: int, first: int, last: int) -> Any:
+    """A part of an array along one axis."""
+    start, limit = [0] * x.ndim, list(x.shape)
+    start[axis], limit[axis] = first, last
+    return b.slice(x, start, limit)
 
 
 def joined(x) -> Iterator[tuple[Any, int]]:

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from catena.compiler.graph.forms import Dot
+from catena.compiler.graph.parts import cut
 from catena.compiler.graph.transposes import in_memory
 from catena.compiler.graph.types import LANES, NAMES
 from catena.core.dtypes import KIND
@@ -17,7 +18,7 @@ FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose opera
 SUMS = {"bfloat16": ("bfloat16", "float32"), "int8": ("int32",)}  # what products of narrow operands may be
 FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
 LONG = 64  # terms of a sum beside which what is transposed is small
-SIZES = {"int8": 128, "uint8": 255}  # the greatest of bytes
+GREATEST = {"int8": 128, "uint8": 255}  # the greatest size of bytes
 EXACT = 1 << 24  # up to which floats of 32 bits have all whole numbers
 MOST_PARTS = 16  # of a long sum of products of bytes
 
@@ -108,10 +109,10 @@ def _parts_of_bytes(lhs, rhs, dimension_numbers, wide: np.dtype) -> list[range] 
     """The ranges of terms for which a product of bytes is exact in floats of 32 bits, which are multiplied at several
     times the rate of integers; None for other products, and small ones.
     """
-    sizes = [SIZES.get(NAMES[x.dtype]) for x in (lhs, rhs)]
-    if None in sizes or KIND[wide] not in "iu" or wide.itemsize < 4:
+    names = [NAMES[x.dtype] for x in (lhs, rhs)]
+    if not GREATEST.keys() >= set(names) or KIND[wide] not in "iu" or wide.itemsize < 4:
         return None
-    lc, most = dimension_numbers[0][0], EXACT // math.prod(filter(None, sizes))
+    lc, most = dimension_numbers[0][0], EXACT // math.prod(GREATEST[name] for name in names)
     terms = math.prod(lhs.shape[d] for d in lc)
     if terms > (MOST_PARTS * most if len(lc) == 1 else most) or not _is_worth_another_form(lhs, rhs, dimension_numbers):
         return None
@@ -123,18 +124,13 @@ def _by_floats(b, lhs, rhs, dimension_numbers, dtype: np.dtype, parts: list[rang
     single, (lc, rc) = np.dtype(np.float32), dimension_numbers[0]
     total = None
     for part in parts:
-        x, y = (_terms(b, x, dims, part) if len(parts) > 1 else x for x, dims in ((lhs, lc), (rhs, rc)))
+        x, y = lhs, rhs
+        if len(parts) > 1:  # of one contracted dimension
+            x, y = cut(b, lhs, lc[0], part.start, part.stop), cut(b, rhs, rc[0], part.start, part.stop)
         made = dot_general(b, b.convert(x, single), b.convert(y, single), dimension_numbers, single)
         made = b.convert(made, dtype)
         total = made if total is None else b.map("add", total, made)
     return total
-
-
-def _terms(b, x, dims, part: range):
-    """Some of the terms of an operand, which are its one contracted dimension."""
-    (d,) = dims
-    start = [part.start if k == d else 0 for k in range(x.ndim)]
-    return b.slice(x, start, [part.stop if k == d else n for k, n in enumerate(x.shape)])
 
 
 def spread(b, lhs, rhs, numbers: tuple, shape: list | tuple) -> list:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 
 from catena.compiler.graph.forms import HowToSolve
+from catena.compiler.graph.parts import cut
 
 MOST = 128  # equations; of more, LAPACK spends its time in products, too
 
@@ -32,24 +33,17 @@ def solve(b, a, x, how: HowToSolve, small: int, solver: Small):
     pieces = [(0, half), (half, n)]
     first = 0 if how.lower == (how.left != how.transposed) else 1  # forwards or backwards
     begun, left_over = pieces[first], pieces[1 - first]
-    y = solve(b, _cut(b, _cut(b, a, -1, begun), -2, begun), _cut(b, x, rows, begun), how, small, solver)
-    rest = b.map("sub", _cut(b, x, rows, left_over), _counted(b, a, y, begun, left_over, how))
-    z = solve(b, _cut(b, _cut(b, a, -1, left_over), -2, left_over), rest, how, small, solver)
+    y = solve(b, cut(b, cut(b, a, -1, *begun), -2, *begun), cut(b, x, rows, *begun), how, small, solver)
+    rest = b.map("sub", cut(b, x, rows, *left_over), _counted(b, a, y, begun, left_over, how))
+    z = solve(b, cut(b, cut(b, a, -1, *left_over), -2, *left_over), rest, how, small, solver)
     return b.concatenate([y, z] if first == 0 else [z, y], rows)
-
-
-def _cut(b, x, axis: int, part: tuple[int, int]):
-    """A part of an array along one axis."""
-    start, limit = [0] * x.ndim, list(x.shape)
-    start[axis], limit[axis] = part
-    return b.slice(x, start, limit)
 
 
 def _counted(b, a, y, known: tuple, unknown: tuple, how: HowToSolve):
     """What the known unknowns `y` count in the equations of the others."""
     straight = how.left != how.transposed  # rows of A are equations
     rows, columns = (unknown, known) if straight else (known, unknown)
-    factors = _cut(b, _cut(b, a, -1, columns), -2, rows)
+    factors = cut(b, cut(b, a, -1, *columns), -2, *rows)
     batch = tuple(range(a.ndim - 2))
     r, c = a.ndim - 2, a.ndim - 1
     over = c if straight else r
@@ -64,10 +58,10 @@ def _by_sides(b, a, x, how: HowToSolve, small: int, solver: Small):
     count, rest = divmod(x.shape[axis], small)
     parts = []
     if count:
-        whole = _cut(b, x, axis, (0, count * small))
+        whole = cut(b, x, axis, 0, count * small)
         parts.append(_joined(b, solver(b, *_as_batch(b, a, whole, how, count), how), whole.shape, how))
     if rest:
-        parts.append(solver(b, a, _cut(b, x, axis, (count * small, x.shape[axis])), how))
+        parts.append(solver(b, a, cut(b, x, axis, count * small, x.shape[axis]), how))
     return b.concatenate(parts, axis)
 
 

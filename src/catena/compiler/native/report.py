@@ -27,10 +27,9 @@ def step_lines(fused: Fused, step: Step) -> list[str]:
         return _kernel(fused, step.kernel, step.writes)
     if step.group is not None:
         return _rows(fused, step.group)
-    assert step.node is not None
-    lines = _node(fused, step.node, step.bodies)
-    if step.follower is not None and step.follower.kernel is not None:
-        lines += [f"  | on its rows: {line}" for line in _kernel(fused, step.follower.kernel, step.writes)]
+    lines = _node(fused, step.own_node, step.bodies)
+    if step.follower is not None:
+        lines += [f"  | on its rows: {line}" for line in _kernel(fused, step.follower.own_kernel, step.writes)]
     return lines
 
 
@@ -49,7 +48,7 @@ def _rows(fused: Fused, group: RowGroup) -> list[str]:
     head = f"rows: {len(steps)} kernels together, on {group.block} of {group.count} rows at a time"
     if group.private:
         head += f"; {len(group.private)} arrays between them stay in cache"
-    inner = [line for s in steps if s.kernel is not None for line in _kernel(fused, s.kernel, s.writes)]
+    inner = [line for s in steps for line in _kernel(fused, s.own_kernel, s.writes)]
     return [head, *("  | " + line for line in inner)]
 
 

@@ -75,7 +75,7 @@ def _outermost(terms: list[Axis]) -> int:
 
 def _in_parts(p: Planner, frame: Frame, step: Step, operands, axes, right, count: int) -> None:
     """A convolution whose outermost terms are cut in so many parts, which are added up at the end."""
-    v, (group, lines, terms, columns), (rhs, o) = step.own, axes, right
+    v, (group, lines, terms, columns), (rhs, o) = step.own_node, axes, right
     made = beside(frame, "convolve", (count, *v.shape), v.args, v.params)
     frame.blocks[made.number] = p.allocate(made.nbytes)
     frame.fused.stored[made.number] = "a long sum is taken in parts"

@@ -53,8 +53,7 @@ def _follower(steps: list[Step], i: int, number: int, gone: set[int]) -> int | N
 
 
 def _runs_by_rows(step: Step, v: Value, nest_of) -> bool:
-    kernel, shape = step.kernel, product_kinds.row_shape(v)
-    assert kernel is not None
+    kernel, shape = step.own_kernel, product_kinds.row_shape(v)
     count = math.prod(shape)
     if not shape or kernel.space[: len(shape)] != shape or any(a < len(shape) for a in kernel.axes) or count < 2:
         return False

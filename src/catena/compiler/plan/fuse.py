@@ -67,7 +67,13 @@ class Step:
     bodies: list[Fused] = field(default_factory=list)  # of a loop (its condition first) or branch
 
     @property
-    def own(self) -> Value:
+    def own_kernel(self) -> Kernel:
+        """The kernel of a step that is one."""
+        assert self.kernel is not None
+        return self.kernel
+
+    @property
+    def own_node(self) -> Value:
         """The node of a step that is one."""
         assert self.node is not None
         return self.node
@@ -80,7 +86,7 @@ class Step:
         if self.group is not None:
             return f"{len(self.group.members)} kernels on {self.group.block} rows at a time"
         follows = ", then a kernel on its rows" if self.follower is not None else ""
-        return self.own.form + follows
+        return self.own_node.form + follows
 
 
 def _numbers(values) -> str:
@@ -127,7 +133,6 @@ class _Fuser:
         self.storage = Storage(region)
         self.stored = self.storage.stored
         self.steps: list[Step] = []
-        self.kernels: dict[int, Kernel] = {}  # of those steps that are kernels
         self.at: dict[int, int] = {}  # stored value -> index of the step that makes it
         self.recent: dict[tuple, list[int]] = {}  # iteration space -> steps with kernels over it
         self.readers: dict[int, set[int]] = {}
@@ -183,11 +188,10 @@ class _Fuser:
         step = self._joinable(may_join, space, axes, leaves, ops, _sums(v))
         if step is None:
             step = len(self.steps)
-            self.kernels[step] = Kernel(space, axes, piece=piece)
-            self.steps.append(Step(self.kernels[step], part=alone))
+            self.steps.append(Step(Kernel(space, axes, piece=piece), part=alone))
             if not alone:
                 self.recent.setdefault(space, []).append(step)
-        kernel = self.kernels[step]
+        kernel = self.steps[step].own_kernel
         kernel.roots.append(v)
         kernel.ops += ops
         kernel.kept += v.number in self.storage.needed or not self.storage.cuts.stays(v, self.storage.users[v.number])
@@ -205,11 +209,11 @@ class _Fuser:
 
     def _last_kernels(self, space: tuple, piece: int, leaves: dict, is_result: bool) -> list[int]:
         """The last kernels over a space; for a result, which is stored anyhow, also those with its operands."""
-        found = {i for i in self.recent.get(space, ())[-NEAR:] if self.kernels[i].piece == piece}
+        found = {i for i in self.recent.get(space, ())[-NEAR:] if self.steps[i].own_kernel.piece == piece}
         if is_result:
             few = (x for r in leaves if len(x := self.readers.get(r, ())) <= MOST_READERS)
             beside = {self.at.get(r, -1) for r in leaves}.union(*few)
-            found |= {i for i in beside if i in self.kernels and self.kernels[i].space == space}
+            found |= {i for i in beside if i >= 0 and (k := self.steps[i].kernel) is not None and k.space == space}
         return sorted(found, reverse=True)
 
     def _joinable(self, may_join: list[int], space, axes, leaves: dict, ops: int, sums: set[bool]) -> int | None:
@@ -217,7 +221,7 @@ class _Fuser:
         for step in may_join:
             if step < newest:
                 return None
-            kernel = self.kernels[step]
+            kernel = self.steps[step].own_kernel
             if axes and kernel.axes and axes != kernel.axes:
                 continue
             if kernel.ops + ops > most_ops(space, axes or kernel.axes) or kernel.kept >= MAX_ROOTS:

@@ -231,13 +231,12 @@ def _join(p: Planner, frame: Frame, made: list[Value], joins: list[Nest]) -> Non
 
 def kernel(p: Planner, frame: Frame, i: int, _) -> None:
     step = frame.fused.steps[i]
-    assert step.kernel is not None
     if step.part and p.place_part(frame, frame.fused.region.values[step.writes[0]]):
         return
     written = [p.define(frame, frame.fused.region.values[n]) for n in step.writes]
     reads = {frame.blocks[r] for r in step.reads if r in frame.blocks}
     in_place = any(b in reads for b in written)
-    asked = functools.partial(alike.of_kernel, frame.fused, step.kernel)
+    asked = functools.partial(alike.of_kernel, frame.fused, step.own_kernel)
     launch_alike(p, frame, asked, lambda: frame.nests.alone(step), in_place)
 
 

@@ -47,14 +47,14 @@ class NestBuilder:
 
     def of(self, step: Step) -> Nest:
         """The loop nest of a step that is a kernel, made once."""
-        if step.nest is None and step.kernel is not None:
-            step.nest, step.alternates = self.kernel(step.kernel)
+        if step.nest is None:
+            step.nest, step.alternates = self.kernel(step.own_kernel)
         return step.nest
 
     def alone(self, step: Step) -> Nest:
         """The loop nest of a step that is a kernel and does not run with others; it may have other extents."""
-        nest, kernel = self.of(step), step.kernel
-        if step.alternates and kernel is not None and not kernel.axes:
+        nest, kernel = self.of(step), step.own_kernel
+        if step.alternates and not kernel.axes:
             step.nest = nest = self.in_turn(kernel.space, self._writes(kernel), kernel.own)
             step.alternates = False
         return nest

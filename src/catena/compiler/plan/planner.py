@@ -255,8 +255,8 @@ class Planner:
         if s.node is None:
             return False
         if s.follower is not None and r != s.node.number:  # tasks of the product read all of its operands
-            after = s.follower.kernel
-            return after is not None and old.number not in after.moved | s.operands and not after.axes
+            after = s.follower.own_kernel
+            return old.number not in after.moved | s.operands and not after.axes
         if s.node.form in UPDATES:
             return frame.fused.root(s.node.args[0]) == old.number and not frame.reads_again(s.node)
         return frame.starts_as(s.node, r, old)

@@ -20,9 +20,9 @@ FEW = 3  # rows or columns of a product whose lanes are terms, if these lie side
 WRITTEN_OUT = 512  # multiplications from which each of these is a sum of its own
 ROWS_READING = 2  # for each of which the columns of a right operand would be gathered
 FEWEST_ROWS, FEWEST_TERMS = 16, 16  # where lanes are terms, from which the right operand is copied to have them so
-LEAST_IN_TILES = 512  # multiplications, below FLOOR
-TERMS_FOR_A_ROW = 2  # beyond which too few rows read a right operand of fewer for it to be packed: lanes are terms
-FEWEST_BESIDE_VECTOR = 64  # likewise where one operand is a vector, and the other is read once
+LEAST_IN_TILES = 512  # multiplications
+TERMS_FOR_A_ROW = 2  # from more on so few rows read a right operand that packing it is not worth it: lanes are terms
+FEWEST_BESIDE_VECTOR = 64  # rows or columns where one operand is a vector, and the other is read once
 
 
 def reads_columns_apart(v: Value, machine: Machine) -> bool:

@@ -85,7 +85,7 @@ def _adds_one_by_one(fused: Fused, members: list[int], machine: Machine) -> bool
     """Whether rows of floats are so short that they are added up one by one (see `loops.is_one_by_one`): by themselves,
     kernels do that to as many rows at once as a vector has lanes. From memory, it is the reading that takes long.
     """
-    for kernel in (k for i in members if (k := fused.steps[i].kernel) is not None):
+    for kernel in (fused.steps[i].own_kernel for i in members):
         size, rows = math.prod(kernel.space), math.prod(d for k, d in enumerate(kernel.space) if k not in kernel.axes)
         sums = [v for v in kernel.roots if is_sum_of_floats(v) and KIND[v.dtype] == "f"]
         short = [v for v in sums if size // rows * loops.register_bytes(str(v.dtype)) <= machine.vector_bytes]
@@ -98,8 +98,7 @@ def _members(fused: Fused, lead: int, taken: set[int], nest_of, machine: Machine
     """The steps that can run with step `lead`, row by row, and whose rows all stay in cache together. Those that share
     nothing with the ones before them are members where one after them needs what they make.
     """
-    first = fused.steps[lead].kernel
-    assert first is not None  # which `_may_lead` has asked
+    first = fused.steps[lead].own_kernel
     rows = first.axes[0]
     shape, count = first.space[:rows], math.prod(first.space[:rows])
     members, written, read = [lead], set(fused.steps[lead].writes), set(fused.steps[lead].reads)
@@ -185,8 +184,7 @@ def _bounds(nest: Nest, a: affine.Affine, mask: int) -> tuple:
 def _grouped(fused: Fused, members: list[int], nest_of, readers: dict[int, set[int]], machine: Machine) -> Step | None:
     """The step of a group, or None where its rows are too long to stay in cache."""
     steps = [fused.steps[i] for i in members]
-    lead = steps[0].kernel
-    assert lead is not None
+    lead = steps[0].own_kernel
     rows = lead.axes[0]
     count = math.prod(lead.space[:rows])
     writes = [n for s in steps for n in s.writes]

@@ -39,7 +39,7 @@ def made_once(p: Planner, frame: Frame, step: Step, add: Callable[[], None]) -> 
     """Adds the steps of a product or convolution, or those of an equal one. How operands lie is asked of what they
     transpose, too, be they stored or not.
     """
-    v = step.own
+    v = step.own_node
     if step.epilogue is not None or any(x.form == "transpose" for x in v.args):
         add()
     else:
@@ -50,9 +50,9 @@ def define(p: Planner, frame: Frame, step: Step) -> None:
     """Memory for a product: where its epilogue puts what it makes of each element, if that can be so."""
     heir = _heir(frame, step, p.machine.vector_bytes) if step.epilogue is not None else None
     if heir is None:
-        p.define(frame, step.own)
+        p.define(frame, step.own_node)
     else:
-        frame.blocks[step.own.number] = p.define(frame, frame.fused.region.values[heir])
+        frame.blocks[step.own_node.number] = p.define(frame, frame.fused.region.values[heir])
 
 
 def _heir(frame: Frame, step: Step, vector_bytes: int) -> int | None:
@@ -60,7 +60,7 @@ def _heir(frame: Frame, step: Step, vector_bytes: int) -> int | None:
     product. In memory of its own, that would go through the caches as well. Rows are whole vectors: a rest could not
     overlap the one before.
     """
-    product, nest = step.own, step.epilogue
+    product, nest = step.own_node, step.epilogue
     if product.shape[-1] * product.dtype.itemsize % vector_bytes:
         return None
     if product.number in frame.targets or product.number in frame.last_use or nest.folds or nest.sequential:
@@ -75,7 +75,7 @@ def _heir(frame: Frame, step: Step, vector_bytes: int) -> int | None:
 
 def multiply(p: Planner, frame: Frame, step: Step) -> None:
     """A product by tiles."""
-    v = step.own
+    v = step.own_node
     lhs, rhs, (lc, rc, lb, rb) = product_kinds.vector_first(v)
     lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
     rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
@@ -118,7 +118,7 @@ def is_quicker_turned(frame: Frame, v: Value) -> bool:
 
 def multiply_turned(p: Planner, frame: Frame, step: Step) -> None:
     """A product by tiles with its operands exchanged, and its transpose."""
-    v = step.own
+    v = step.own_node
     (lhs, rhs), (lc, _, lb, _) = v.args, v.params.numbers
     batch, rows = range(len(lb)), [d + len(lb) for d in range(v.ndim - len(lb))]
     left = lhs.ndim - len(lc) - len(lb)
@@ -138,7 +138,7 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     """The contraction of stored operands; `layout` is a view of the right one, for packing it, and its dimensions by
     kind (batch, terms, columns), `left` one of the left one (batch, terms, rows), for copying it; None where they stay.
     """
-    v = step.own
+    v = step.own_node
     a, b = operands
     batch, lines, terms, columns = map(contraction.merged, axes)
     n = math.prod(x.extent for x in columns)
@@ -148,7 +148,7 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)
     times, moved = (0 if x is None else views.uses(frame, x[0]) for x in (layout, left))
     plan = p.known(contraction.plan, form, side_by_side, times or 1, moved)
-    strips = p.address(frame, a) if left is None or not plan.in_tiles else _in_tiles(p, frame, left, plan)
+    strips = None if left is None or not plan.in_tiles else _in_tiles(p, frame, left, plan)
     packed = None if layout is None or not plan.packed else _panels(p, frame, layout, plan)
     panels, rest = packed or (p.address(frame, b), None)
     count(p, form.products, (a, b, v))
@@ -159,10 +159,10 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     awake = p.depth > 0 or (after is None and _finds_threads_awake(p, frame, (a, b, v)))
     tasks = p.known(contraction.tasks, plan, awake, after is not None)
     c = p.address(frame, v)
-    frame.steps.append(Contract(plan, tasks, strips, panels, rest, c, after, in_place, of_after))
+    frame.steps.append(Contract(plan, tasks, strips or p.address(frame, a), panels, rest, c, after, in_place, of_after))
     if packed is not None:
         p.free_here(frame, packed)
-    if plan.in_tiles:
+    if strips is not None:
         p.free_here(frame, (strips,))
     follow(p, frame, step, after, in_place)
 
@@ -186,7 +186,7 @@ def follow(p: Planner, frame: Frame, step: Step, after, in_place: bool) -> None:
     """What comes after a product: its epilogue, where no task runs it, whose result may have taken its memory."""
     if step.epilogue is not None and after is None:
         launch(p, frame, step.epilogue, in_place)
-    product = step.own.number
+    product = step.own_node.number
     if frame.blocks[product] in [frame.blocks[n] for n in step.writes if n != product]:
         del frame.blocks[product]  # the memory is another value's now
 
@@ -198,10 +198,10 @@ def epilogue(p: Planner, frame: Frame, step: Step, in_tasks: bool):
     nest, values = step.epilogue, frame.fused.region.values
     if nest is None:
         return None, False
-    written = [frame.blocks.get(n) or p.define(frame, values[n]) for n in step.writes if n != step.own.number]
-    reads = {frame.blocks[r] for r in (*step.reads, step.own.number) if r in frame.blocks}
+    written = [frame.blocks.get(n) or p.define(frame, values[n]) for n in step.writes if n != step.own_node.number]
+    reads = {frame.blocks[r] for r in (*step.reads, step.own_node.number) if r in frame.blocks}
     in_place = any(b in reads for b in written)
-    stitch.merge_rows(RowGroup([nest], len(product_kinds.row_shape(step.own)), 0, {}, 0, []))
+    stitch.merge_rows(RowGroup([nest], len(product_kinds.row_shape(step.own_node)), 0, {}, 0, []))
     if len(nest.rows) != 1 or not in_tasks:
         nest.rows = ()
         return None, in_place
