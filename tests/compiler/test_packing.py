@@ -167,29 +167,38 @@ def test_a_row_has_the_same_bits_however_many_are_with_it():
         np.testing.assert_array_equal(jax.jit(jnp.matmul)(x[:rows], w), product[:rows])
 
 
-@pytest.mark.parametrize("shape", [(300, 200), (1030, 130), (64, 1024), (4, 50, 129)])
+@pytest.mark.parametrize("shape", [(300, 200), (1030, 130), (64, 1024), (4, 100, 300)])
 def test_a_left_operand_that_is_read_across_is_copied(shape):
     """Of a product with its transpose, as the gradient of weights is. The bits are those of a copy that is not."""
     rng = np.random.default_rng(1)
-    x, g = (jnp.asarray(rng.normal(size=(*shape[:-1], n)).astype(np.float32)) for n in (shape[-1], 260))
+    x, g = (jnp.asarray(rng.normal(size=(*shape[:-1], n)).astype(np.float32)) for n in (shape[-1], 1300))
     terms = tuple(range(len(shape) - 1))
     f = jax.jit(lambda x, g: jnp.tensordot(x, g, (terms, terms)))
     (step,) = (step for _, step in planned(f, x, g).steps() if step.name == "contract")
     assert step.plan.in_tiles
     lies = jnp.asarray(np.ascontiguousarray(np.asarray(x).reshape(-1, shape[-1]).T))
-    np.testing.assert_array_equal(f(x, g), jax.jit(jnp.matmul)(lies, g.reshape(-1, 260)))
+    np.testing.assert_array_equal(f(x, g), jax.jit(jnp.matmul)(lies, g.reshape(-1, 1300)))
     (interpreted,) = run(planned(f, x, g), [np.asarray(x), np.asarray(g)])
     np.testing.assert_allclose(interpreted, f(x, g), rtol=1e-4, atol=1e-4)
 
 
+def is_copied(terms, rows, columns):
+    """Whether a left operand is that is read across."""
+    axes = (Axis(rows, 1, 0, columns),), columns, (Axis(terms, rows, columns, 0),)
+    return contraction.plan(Contraction(TYPES["float32"], (), *axes), ICE_LAKE, True, 1, True).in_tiles
+
+
 def test_short_lines_that_are_read_across_are_copied_for_more_columns():
     """Those of terms side by side come from the second cache soon enough, for the two panels of so few columns."""
-    across = lambda rows, columns: Contraction(
-        TYPES["float32"], (), (Axis(rows, 1, 0, columns),), columns, (Axis(512, rows, columns, 0),)
-    )
-    copied = lambda rows, columns: contraction.plan(across(rows, columns), ICE_LAKE, True, 1, True).in_tiles
-    assert not copied(128, 128) and copied(128, 256) and copied(1024, 128)
-    assert not copied(256, 128) and copied(257, 128)
+    assert not is_copied(1024, 128, 128) and is_copied(1024, 128, 256)
+    assert not is_copied(1024, 256, 128) and is_copied(1024, 257, 128)
+
+
+def test_lines_of_a_left_operand_in_few_pages_are_read_where_they_lie():
+    """They come while tiles multiply, unless there are many, for many panels, or all in a few sets of a cache."""
+    assert not is_copied(512, 512, 256) and is_copied(512, 512, 257) and is_copied(800, 512, 128)
+    assert not is_copied(256, 1000, 256) and not is_copied(256, 1024, 128) and is_copied(256, 1024, 129)
+    assert is_copied(16, 1000, 600)  # starting a tile of few terms takes longer than these
 
 
 @pytest.mark.parametrize("spec", ["ted,eth->edh", "ted,teh->edh", "abted,abteh->abedh"])
@@ -253,7 +262,7 @@ def test_transposed_panels_follow_the_lines_that_they_read():
 
 def test_whole_lines_of_a_left_operand_are_taken_apart_at_once():
     """Several panels are filled of each term's line, not one of all lines, which would be read again for the next."""
-    x, g = whole(12, 200, 512), whole(13, 200, 260)
+    x, g = whole(12, 200, 512), whole(13, 200, 700)
     panels, *_ = (step.nest for _, step in planned(lambda x, g: x.T @ g, x, g).steps() if step.name == "launch")
     assert [panels.extents[d] for d in panels.order][1:] == [200, 8, 6]
     agrees(lambda x, g: x.T @ g, lambda x, g: x.T @ g, x, g)

@@ -24,6 +24,7 @@ MOST_OF_ROW = 8  # vectors of a tile of one row: additions to so many sums do no
 SOONER = 0.02  # of the time: what another tile than that which is quickest when full has to save
 EVEN = 1.06  # times as long may tiles take that halve the rows
 RAGGED = 0.03  # of the time: what one function for all numbers of rows that are left may cost
+LEAST_TERMS = 128  # of tiles that read A across: with fewer, starting a tile takes the time that copying it does
 FAR = 4.0  # times as long: tiles that find about each number of A in another line, not in the nearest cache
 TASKS_OF_ROW = 4, 8  # at most, each of columns that lie side by side: the more where these are a page of memory
 
@@ -241,7 +242,20 @@ def _is_read_across(contraction: Contraction, times: int, machine: Machine) -> b
         few = limits.packing.columns_of_short_rows
     if apart < least or row.extent < limits.most_rows or contraction.columns < few:
         return False
+    if times == 1 and not contraction.batch and _comes_soon(terms, apart, contraction.columns, machine):
+        return False
     return row.extent * terms * size > machine.memory.first_cache  # asked last: it hangs on each extent
+
+
+def _comes_soon(terms: int, apart: int, columns: int, machine: Machine) -> bool:
+    """Whether lines of A, so many bytes apart, come while tiles multiply: a tile finds those of all its terms in a few
+    pages, and few panels of B are read beside them. Of rows of a page and more, each has its own, and those of whole
+    pages all meet in a few sets of the nearest cache.
+    """
+    memory, limits = machine.memory, machine.products
+    step = apart if apart < memory.page else 2 * memory.page
+    spanned = max(terms, LEAST_TERMS) * step
+    return cut(terms, limits.terms) == terms and spanned * columns <= limits.packing.bytes_of_pages
 
 
 def _packs(inside: tuple[Axis, ...], columns: int, size: int, machine: Machine) -> bool:
