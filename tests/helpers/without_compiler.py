@@ -115,6 +115,8 @@ ROWS = [
      "test_what_is_taken_twice_is_read_once", "test_rows_of_what_is_joined_are_read_where_they_lie",
      "test_rows_that_are_read_often_are_joined_before", "test_short_rows_that_all_pairs_read_are_gathered_once",
      "test_places_of_a_histogram_are_computed_in_lanes"),
+    (TEXTS, "compiler/test_alike_places.py", "test_no_place_is_asked",
+     "test_gradients_of_sums_of_updates_compute_no_hashes"),
     (TEXTS, "compiler/test_narrowing.py", "test_no_row_of_places_has_64_bits"),
     (TEXTS, "compiler/test_in_turn.py", "test_nothing_is_divided"),
     (TEXTS, "compiler/test_reshapes.py", "test_indices_are_not_divided"),

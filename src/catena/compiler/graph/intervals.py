@@ -145,6 +145,19 @@ def _select(predicate: Value, yes: Value, no: Value) -> Interval:
 
 
 def _where(v: Value, predicate: Value, holds: bool) -> Interval | None:
+    """Where a value lies if a condition holds, or does not: a comparison, or two; None where that cannot be."""
+    op = predicate.params.op if predicate.form == "map" else ""
+    if op not in ("and", "or") or predicate.dtype.kind != "b":
+        return _where_compared(v, predicate, holds)
+    sides = [_where_compared(v, a, holds) for a in predicate.args]
+    possible = [side for side in sides if side is not None]
+    if holds == (op == "and"):  # both do, or neither
+        both = possible[0].meets(possible[-1]) if len(possible) == len(sides) else None
+        return both if both is not None and both.low <= both.high else None
+    return possible[0].joins(possible[-1]) if possible else None
+
+
+def _where_compared(v: Value, predicate: Value, holds: bool) -> Interval | None:
     """Where a value lies if a comparison holds, or does not; None where that cannot be."""
     side = _COMPARED.get((predicate.params.op, holds)) if predicate.form == "map" else None
     if side is None or limits(predicate.args[0].dtype) is None:
@@ -168,10 +181,10 @@ _COMPARED: dict = {  # a comparison and whether it holds -> where that puts its 
     ("le", True): lambda y: Interval(ANY_LOW, y.high),
     ("gt", True): lambda y: Interval(y.low + 1, ANY_HIGH),
     ("ge", True): lambda y: Interval(y.low, ANY_HIGH),
+    ("eq", True): lambda y: y,
 }
-_COMPARED |= {
-    (op, False): _COMPARED[other, True] for op, other in (("lt", "ge"), ("ge", "lt"), ("le", "gt"), ("gt", "le"))
-}
+_OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "ne": "eq"}
+_COMPARED |= {(op, False): _COMPARED[other, True] for op, other in _OPPOSITE.items()}
 
 
 def _add(x: Interval, y: Interval) -> Interval:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from catena.compiler.graph import (
+    alike_places,
     carried,
     counted,
     insets,
@@ -92,7 +93,7 @@ def _block(region: Region, machine: Machine) -> Region:
 
 
 def _bound(region: Region, machine: Machine) -> Region:
-    return narrowing.narrow(intervals.bound(region))
+    return narrowing.narrow(alike_places.spread(intervals.bound(region)))
 
 
 def _replace(region: Region, machine: Machine) -> Region:
