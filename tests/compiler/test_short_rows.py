@@ -109,6 +109,51 @@ def test_rows_that_are_folded_too(rows, n, name):
         np.testing.assert_array_equal(np.asarray(got), exact)
 
 
+COLUMNS = {
+    "sum": lambda np, x, w, g: np.sum(x * w, 0),
+    "beside what is kept": lambda np, x, w, g: (x * w, np.sum(x * w, 0)),
+    "of differences": lambda np, x, w, g: np.sum((x - x[:1]) * w + g, 0),
+    "two": lambda np, x, w, g: (np.sum(x * w, 0), np.sum(x - g, 0)),
+    "largest and least": lambda np, x, w, g: (np.max(x * w, 0), np.min(x + w - g, 0)),
+    "what rows alone tell": lambda np, x, w, g: np.sum(x * np.where(w > 0, w, np.abs(w * w)), 0),
+    "integers": lambda np, x, w, g: np.sum((x * w).astype("int32"), 0),
+    "any": lambda np, x, w, g: np.any(x * w > g * 9, 0),
+}
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("shape", [(200, 83, 3), (37, 16, 7), (5, 65, 15), (1003, 401, 2), (1, 64, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_short_rows_that_stay_where_others_are_folded(shape, name, dtype):
+    """Of whole numbers, which all of these types hold in single precision."""
+    rng = np.random.default_rng(shape[0])
+    sizes = (shape, (*shape[:2], 1), (shape[0], 1, shape[2]))
+    x, w, g = (rng.integers(-2, 3, s).astype(np.float32) for s in sizes)
+    got = jax.jit(lambda *xs: COLUMNS[name](jnp, *xs))(*(jnp.asarray(a, dtype) for a in (x, w, g)))
+    for y, exact in zip(*map(jax.tree.leaves, (got, COLUMNS[name](np, x, w, g)))):
+        expected = np.asarray(jnp.asarray(exact, y.dtype))  # rounded once
+        np.testing.assert_array_equal(np.asarray(y), expected)
+
+
+def test_sums_over_what_stays_in_parts_are_those_of_memory():
+    """In the order of the sum of what is stored, in bands and without."""
+    for shape in ((200, 83, 3), (1003, 1000, 3)):
+        x, w = (np.random.default_rng(7).standard_normal(s, np.float32) for s in (shape, shape[:2]))
+        kept, total = jax.jit(lambda x, w: (y := x * w[..., None], jnp.sum(y, 0)))(x, w)
+        np.testing.assert_array_equal(total, jax.jit(lambda y: jnp.sum(y, 0))(kept))
+        np.testing.assert_array_equal(total, jax.jit(lambda x, w: jnp.sum(x * w[..., None], 0))(x, w))
+
+
+def test_lanes_are_full_where_short_rows_stay():
+    traced = jax.make_jaxpr(lambda x, w: jnp.sum(x * w[..., None], 0))(
+        np.zeros((64, 64, 3), np.float32), np.zeros((64, 64), np.float32)
+    )
+    text = text_of(traced, machine=X86_64_V4)
+    assert "load <3 x float>" not in text
+    assert "load <16 x float>" in text
+
+
 def test_how_rows_that_are_folded_too_are_written():
     traced = jax.make_jaxpr(lambda x, w: jnp.sum(jnp.tanh(x) / w))(np.zeros((4096, 3), np.float32), W[:3])
     text = text_of(traced, machine=X86_64_V4)

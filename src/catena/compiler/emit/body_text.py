@@ -126,13 +126,14 @@ class BodyWriter:
                 _read_columns(self, self.layout.loads_together[i], self.nest.vector, c)
         elif self.width == 1 or i not in self.layout.done_with_others[0]:
             for c in copies:
-                c.env[i] = self._one(i, s, c)
+                c.env[i] = self.one(i, s, c)
 
     def differs(self, i: int) -> bool:
         """Whether a statement differs in the iterations that are done together."""
         return self.together is not None and bool(self.nest.depends[i] >> self.together & 1)
 
-    def _one(self, i: int, s, c: Copy) -> str:
+    def one(self, i: int, s, c: Copy) -> str:
+        """A statement, in a copy of the body."""
         width = self.width if self.is_lanes(i) else 1
         x = self._value(i, s, c, width)
         if i in self.layout.told.stmts:
@@ -438,7 +439,7 @@ def _untold(body: BodyWriter, a: int, width: int) -> str | None:
 
 def _for_all(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
     """A statement that is the same for all."""
-    result = body._one(i, s, copies[0])
+    result = body.one(i, s, copies[0])
     for c in copies:
         c.env[i] = result
         if i in body.layout.told.stmts:
@@ -456,7 +457,7 @@ def _for_each(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
         places.read(body, i, s, copies)
     else:
         for c in copies:
-            c.env[i] = body._one(i, s, c)
+            c.env[i] = body.one(i, s, c)
 
 
 def _transposed(body: BodyWriter, i: int, s, along: int, copies: list[Copy]) -> None:

@@ -126,7 +126,10 @@ class Extremes(folds.Accumulators):
 
     def _write(self, row: list[str], copy, width: int | None = None, mask: str | None = None) -> None:
         width = width or (1 if self.body.layout.lanes_reduced else self.width)
-        super()._write([self._as_float(self._extreme(row, width), width)], copy, width, mask)
+        super()._write([self.value(row, width)], copy, width, mask)
+
+    def value(self, row: list[str], width: int) -> str:
+        return self._as_float(self._extreme(row, width), width)
 
     def _extreme(self, row: list[str], width: int) -> str:
         """The bits of the result, from the greatest, the furthest and the nearest."""

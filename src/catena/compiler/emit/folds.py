@@ -268,6 +268,10 @@ class Accumulators:
         values, n = self._accumulated(), self.each
         return (self._joined(values[k : k + n]) for k in range(0, len(values), n))
 
+    def value(self, row: list[str], width: int) -> str:
+        """The result that components tell, in so many lanes."""
+        return row[0]
+
     def finish(self, copies) -> None:
         """Joins copies and lanes, and stores the results."""
         if self.fold.running:

@@ -87,6 +87,8 @@ class NestWriter:
 
     def _level(self, level: int, copies: list[Copy]) -> None:
         opened = level == self.layout.kept and bool(self.nest.folds)
+        if self.body.short is not None:
+            self.body.short.copies = copies
         for i in self.layout.levels[level]:
             if opened and self.nest.stmts[i].op == "accumulator":  # a fold over one element has no loop of its own
                 self._open_folds(copies)
@@ -109,8 +111,7 @@ class NestWriter:
 
     def _innermost(self, copies: list[Copy]) -> None:
         if self.body.short is not None:
-            self.body.short.store()
-            self.body.short.fold()
+            self.body.short.finish()
             return
         for accumulators in self.body.folds:
             accumulators.step(copies)
@@ -393,6 +394,10 @@ def _rows_in_lanes(w: NestWriter, level: int, d: int, r: Range, copies: list[Cop
 
 
 def _close_folds(w: NestWriter, copies: list[Copy]) -> None:
+    if w.body.short is not None and w.nest.vector not in w.nest.reduced and w.nest.short not in w.nest.reduced:
+        w.body.short.store_folded(w.body.folds, copies[0])
+        w.body.folds = []
+        return
     rows, alone = w.layout.joined, []
     for fold, accumulators in zip(w.nest.folds, w.body.folds):
         if rows is not None and joins.are_joined(w.nest, fold, rows.d):

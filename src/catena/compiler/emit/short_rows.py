@@ -28,8 +28,10 @@ class ShortRows:
     def written(self) -> list[dict]:
         """Writes the statements that are the same in all rows, and inverts what these are divided by: for each part."""
         found: set[object] = set()
+        inside = sum(1 << k for k in self.nest.order[self.nest.order.index(self.d) + 1 :])
         for i, s in enumerate(self.nest.stmts):
-            if self.is_in_parts(i) and not self.body.is_along_lanes(i) and s.op != "accumulator":
+            is_same = not self.body.is_along_lanes(i) and not self.nest.depends[i] & inside
+            if self.is_in_parts(i) and is_same and s.op != "accumulator":
                 self.body.statement(i, self.copies)
                 found.add(i)
             elif s.op == "div" and s.args[1] in found and self.body.layout.known(i):
@@ -58,10 +60,16 @@ class ShortRows:
     # ---- statements ----------------------------------------------------------------------------------------
 
     def statement(self, i: int) -> None:
-        """Writes a statement for all parts."""
+        """Writes a statement for all parts, which is one for all where it tells something of rows alone."""
         if self.before is not None and i in self.before[0]:
             return
         s = self.nest.stmts[i]
+        if not self.is_in_parts(i):
+            self.part = None
+            x = self.body.one(i, s, self.copies[0])
+            for c in self.copies:
+                c.env[i] = x
+            return
         if s.op == "load":
             found = self._load(i, s)
         elif short_rows.is_looped(s.op):
@@ -213,8 +221,13 @@ class ShortRows:
         self.body.check("load", s.attr[0], place, t, self.width, 1, mask)
         return self.e.load_raw(t, place, self.width, 1, mask)
 
-    def store(self) -> None:
-        """The nest's stores."""
+    def finish(self) -> None:
+        """The nest's stores, and what its folds take in."""
+        self._store()
+        if self.body.folds:
+            self._fold()
+
+    def _store(self) -> None:
         for number, s in enumerate(self.nest.stores):
             t, values = TYPES[s.dtype], []
             for part, c in enumerate(self.copies):
@@ -225,15 +238,11 @@ class ShortRows:
                 values, step = self._columns(values, t.memory), self.body.layout.coefficient(key, self.d)
             pointer, _ = self.body.start_of(key, t.memory, s.offset, self.copies[0], 1)
             for k, x in enumerate(values):
-                place = self.e.element(pointer, t.memory, k * step)
-                self.body.check("store", s.buffer, place, t, self.width)
-                self.e.do(f"store {vector(t.memory, self.width)} {x}, ptr {place}, align {t.bytes}")
+                self._write(s.buffer, t, self.e.element(pointer, t.memory, k * step), x)
 
-    def fold(self) -> None:
-        """Takes columns into the folds, one after the other; of rows that are folded too, the parts."""
-        if not self.body.folds:
-            return
-        if self.nest.vector in self.nest.reduced:
+    def _fold(self) -> None:
+        """Takes columns into the folds, one after the other; of rows that are folded too, or stay, the parts."""
+        if self.d not in self.nest.reduced or self.nest.vector in self.nest.reduced:
             self._fold_parts()
             return
         copies = [self.copies[0].child() for _ in range(self.n)]
@@ -258,6 +267,21 @@ class ShortRows:
             for accumulators in self.body.folds:
                 accumulators.step([c], part)
         self.body.active = active
+
+    def store_folded(self, folds: list, copy) -> None:
+        """The results of folds of parts that stay, which lie in the order of memory."""
+        for number, accumulators in enumerate(folds):
+            ((buffer, dtype, offset),) = accumulators.fold.dests
+            t = TYPES[dtype]
+            pointer, _ = self.body.start_of(("fold", number, 0), t.memory, offset, copy, 1)
+            for part, row in enumerate(accumulators.results()):
+                x = accumulators.value(row, self.width)
+                x = self.e.narrow(ops.round_to(self.e, x, t, self.width) if t.narrow else x, t, self.width)
+                self._write(buffer, t, self.e.element(pointer, t.memory, part * self.width), x)
+
+    def _write(self, buffer: int, t: Type, place: str, x: str) -> None:
+        self.body.check("store", buffer, place, t, self.width)
+        self.e.do(f"store {vector(t.memory, self.width)} {x}, ptr {place}, align {t.bytes}")
 
     # ---- shuffles ------------------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ Lanes along rows of 3 or 10 elements leave most of a vector empty, and lanes acr
 Of W rows of n elements, W lanes a vector, n vectors hold all that lies between, in the order of memory. The body runs
 on these n *parts*: what a row has one of, such as its sum, and what a column has one of, such as a weight, comes to
 their lanes by shuffles. What is folded along the rows is brought to n vectors of columns first, a row in each lane;
-where all rows are folded, each part has accumulators of its own.
+where all rows are folded, or rows stay and loops inside are folded (`(x * w[:, :, None]).sum(0)`), each part has
+accumulators of its own.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ MOST = 16  # elements of a row
 LEAST_ROWS = 4  # vectors of them
 SPREAD = 3  # vectors that a part is read from at most
 LONGEST = 256  # operations of the whole text
+FOLDED = frozenset("sum prod max min and or xor".split())  # by accumulators for each part
 PLAIN = frozenset(["div", "sqrt"])  # operations that take long, but are one instruction
 
 
@@ -30,15 +32,34 @@ def choose(nest, kept: list[int], inner: list[int], width: int, chooses: int) ->
         return None
     if any(f.running or f.kind == "general" for f in nest.folds) or bool(inner) != bool(nest.folds):
         return None  # folds without a loop, over one element, have results along the rows
-    if len(kept) + len(inner) < 2 or (kept and len(inner) > 1):
+    if (inside := _folds_inside(nest, kept, inner, width)) is not None:
+        v, d, least = *inside, width
+    elif len(kept) + len(inner) < 2 or (kept and len(inner) > 1):
         return None
-    if not kept and any(f.kind.startswith("arg") for f in nest.folds):
+    elif not kept and any(f.kind.startswith("arg") for f in nest.folds):
         return None
-    v, d = [*kept, *inner][-2:]
+    else:
+        (v, d), least = [*kept, *inner][-2:], LEAST_ROWS * width
     n = nest.extents[d]
-    if not 1 < n <= min(MOST, width - (not (inner and kept))) or nest.extents[v] < LEAST_ROWS * width:
+    if not 1 < n <= min(MOST, width - (not (inner and kept))) or nest.extents[v] < least:
         return None
     return (v, d) if _fits(nest, v, d, width, chooses) and _length(nest, d, n) <= LONGEST else None
+
+
+def _folds_inside(nest, kept: list[int], inner: list[int], width: int) -> tuple[int, int] | None:
+    """The dimensions of rows and of their elements where both stay, and loops inside of these are folded: there what
+    lies in the lanes tells nothing of the order of sums.
+    """
+    if len(kept) < 2 or not inner:
+        return None
+    steps = {affine.coefficient(nest.folds[0].dests[0][2], k): k for k in kept}
+    d = steps.get(1, -1)
+    v, n = steps.get(nest.extents[d], -1), nest.extents[d]
+    if min(d, v) < 0 or max(inner) > v:
+        return None
+    plain = all(f.kind in FOLDED and not f.along for f in nest.folds)
+    whole = all(way(o, v, d, n, width) == "whole" and not o[2] for f in nest.folds for *_, o in f.dests)
+    return (v, d) if plain and whole and n < width else None
 
 
 def _length(nest, d: int, n: int) -> int:
@@ -63,7 +84,8 @@ def _fits(nest, v: int, d: int, width: int, chooses: int) -> bool:
     written = [way(s.offset, v, d, n, width) if not s.offset[2] else None for s in nest.stores]
     if None in ways or any(w not in ("whole", "columns") for w in written):
         return False
-    return "whole" in (*ways, *written) and not (nest.folds and "columns" in (*ways, *written))
+    along = nest.folds and (v in nest.reduced or d in nest.reduced)
+    return "whole" in (*ways, *written) and not (along and "columns" in (*ways, *written))
 
 
 def within(nest, s, v: int, d: int, width: int, chooses: int) -> tuple[int, int] | None:

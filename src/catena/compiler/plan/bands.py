@@ -84,16 +84,19 @@ def _far(memory: Memory, nest: Nest, folded: list[int], in_place: bool) -> int |
         return None
     if not partial.is_foldable(nest, in_place) or nest.extents[folded[0]] < FEWEST * ROWS:
         return None
-    apart = [(s, _bytes_apart(memory, s, folded[0], lanes)) for s in nest.stmts]
+    of_lanes = {lanes: 1} if nest.short is None else {lanes: nest.extents[nest.short], nest.short: 1}
+    apart = [(s, _bytes_apart(memory, s, folded[0], of_lanes)) for s in nest.stmts]
     one_part = max((n for s, n in apart if s.args), default=0)  # of those that are read where it is their turn
     of_row = one_part + sum(n for s, n in apart if not s.args)
-    read = of_row * nest.trips // nest.extents[lanes]
+    read = of_row * nest.trips // math.prod(nest.extents[d] for d in of_lanes)
     return folded[0] if read > BEYOND * memory.second_cache else None
 
 
-def _bytes_apart(memory: Memory, s, d: int, lanes: int) -> int:
-    """How far apart the rows lie that a statement reads, if it does, and if they lie far apart, or share lines."""
-    if s.op not in LOADS or s.attr[2][2] or affine.coefficient(s.attr[2], lanes) != 1:
+def _bytes_apart(memory: Memory, s, d: int, of_lanes: dict[int, int]) -> int:
+    """How far apart the rows lie that a statement reads, if it does, side by side by steps of dimensions `of_lanes`,
+    and if they lie far apart, or share lines.
+    """
+    if s.op not in LOADS or s.attr[2][2] or any(affine.coefficient(s.attr[2], k) != n for k, n in of_lanes.items()):
         return 0
     apart = abs(affine.coefficient(s.attr[2], d)) * TYPES[s.attr[1]].bytes
     shares_lines = memory.line < apart <= SHORT and apart % memory.line
