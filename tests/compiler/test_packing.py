@@ -288,6 +288,14 @@ def test_threads_share_less_work_in_programs_of_many_steps():
     assert chunk(False) is None and chunk(True) is not None
 
 
+def test_threads_share_less_work_beside_what_they_share_for_sure():
+    """It finds them awake: an outer product for each example, beside a large result."""
+    f = lambda a, b, x: (a[:, :, None] * b[:, None, :], jnp.abs(x) + 1)
+    chunks = lambda n: [s.chunk for _, s in planned(f, whole(18, 128, 128), whole(19, 128, 10), whole(20, n)).steps()]
+    assert None not in chunks(1 << 20)
+    assert chunks(1 << 16) == [None, None]
+
+
 def test_threads_share_smaller_products_in_programs_of_many_steps():
     """The scores of a classifier, of many features: most of what is multiplied lies in other cores' caches."""
 

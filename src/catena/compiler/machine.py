@@ -34,7 +34,7 @@ class Sharing(NamedTuple):
 
     worthwhile: int = 1 << 19  # units of work below which threads cost more than they give
     worthwhile_in_loops: int = 1 << 18  # the same where the threads are still awake from the iteration before
-    worthwhile_awake: int = 3 << 17  # the same in programs of many steps, where they are likely awake
+    worthwhile_awake: int = 1 << 17  # the same where they are likely awake, as other steps are many, or shared
     functions_in_loops: int = 1 << 15  # the same in loops, of several functions of mathematics, which do take that long
     moving: int = 4  # times as long does a unit take of what only moves elements to another layout
     moving_awake: int = 16  # the same where threads are likely awake

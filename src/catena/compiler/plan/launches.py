@@ -23,7 +23,6 @@ from catena.core.context import context
 
 INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
 MOST_BLOCKS = 4  # of them, outside of loops
-MANY_STEPS = 12  # of a program, from which on its entry only calls
 FUNCTION = 16  # statements that a function of mathematics is
 FEWEST_ROWS = 256  # of a concatenation, whose parts are written in turn: threads share them
 LEAST_LINES = 5  # of a row, from which on the lines at its ends, which are written through the caches, are few enough
@@ -45,9 +44,8 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
         (ahead.next_staged if nest.staged else ahead.next_lines)(p.machine.memory, frame.fused.region.values, nest)
     operands = p.operands(frame, nest)
     blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
-    awake = len(frame.fused.steps) >= MANY_STEPS
-    chunk = sharing.chunk(p.machine.sharing, nest, in_place, p.depth > 0, awake)
-    if chunk is None and _in_place(nest, blocks, p.depth, len(frame.fused.steps)):
+    chunk = sharing.chunk(p.machine.sharing, nest, in_place, p.depth > 0, frame.awake)
+    if chunk is None and _in_place(nest, blocks, p.depth, frame.has_many_steps):
         frame.steps.append(Launch(nest, operands, in_place))
         return
     apart = chunk is None and not nest.adds_floats
@@ -80,7 +78,7 @@ def once(
     if structure is None or not structure.is_whole:
         add()
         return
-    key = structure.what, in_place, len(frame.fused.steps) >= MANY_STEPS, tuple(structure.told)
+    key = structure.what, in_place, frame.has_many_steps, frame.awake, tuple(structure.told)
     found = p.planned.get(key)
     if found is not None:
         p.costs.add(*found.costs)
@@ -101,7 +99,7 @@ def _few(p: Planner, frame: Frame, nest: Nest) -> int:
     return elements.SCALARS if apart else loops.FEW
 
 
-def _in_place(nest: Nest, blocks: int, depth: int, steps: int) -> bool:
+def _in_place(nest: Nest, blocks: int, depth: int, many_steps: bool) -> bool:
     """Whether a nest is written where it runs. Outside of loops, what is written so takes longer to compile than to
     run, and for each length anew: there it is for a few vectors, and functions of mathematics count for what they are.
     Of many steps some are likely equal, or are at another length, and an entry that does nothing but call them takes
@@ -110,7 +108,7 @@ def _in_place(nest: Nest, blocks: int, depth: int, steps: int) -> bool:
     if depth:
         return blocks <= 1 or blocks * len(nest.stmts) <= INLINE_IN_LOOP
     text = len(nest.stmts) + FUNCTION * sum(s.op in COSTLY for s in nest.stmts)
-    if steps >= MANY_STEPS:
+    if many_steps:
         return not nest.order and text <= FUNCTION
     return blocks <= 1 or blocks <= MOST_BLOCKS and blocks * text <= INLINE
 
@@ -264,7 +262,8 @@ def _in_rows(p: Planner, frame: Frame, group: stitch.RowGroup) -> None:
     block, blocks = stitch.blocks(group)
     work = sum(sharing.work(nest) for nest in group.nests)
     limits = p.machine.sharing
-    chunks = min(limits.chunks(work), blocks) if work > limits.worthwhile else 1
+    least = limits.worthwhile_awake if frame.awake else limits.worthwhile
+    chunks = min(limits.chunks(work), blocks) if work > least else 1
     each = sharing.evenly(blocks, chunks) if chunks > 1 else blocks
     rows = math.prod(group.nests[0].extents[d] for d in group.nests[0].rows)
     stops = [pauses.plan(limits, nest, block / rows) for nest in group.nests]

@@ -20,7 +20,7 @@ from catena.compiler.graph.forms import LOOPS
 from catena.compiler.graph.region import Value
 from catena.compiler.kernels import loops
 from catena.compiler.machine import Machine
-from catena.compiler.plan import elements, slices
+from catena.compiler.plan import elements, sharing, slices
 from catena.compiler.plan.alike import Planned
 from catena.compiler.plan.fuse import Fused
 from catena.compiler.plan.fuse import Step as FusedStep
@@ -31,6 +31,7 @@ from catena.compiler.plan.steps import Copy
 from catena.core import failures
 from catena.core.errors import CompileError
 
+MANY_STEPS = 12  # of a program, from which on its entry only calls
 UPDATES = ("dynamic_update_slice", "scatter")  # forms of nodes that change a few elements of an array
 
 
@@ -59,10 +60,15 @@ class Frame:
     protected: set[int] = field(default_factory=set)  # roots whose memory must not be overwritten
     outside: Outside | None = None  # of the body of a loop
     carries: frozenset[int] = frozenset()  # inputs whose memory the region's own outputs take
+    awake: bool = False  # whether threads likely wait for work when a step comes
 
     @property
     def nests(self) -> NestBuilder:
         return self.fused.nests
+
+    @property
+    def has_many_steps(self) -> bool:
+        return len(self.fused.steps) >= MANY_STEPS
 
     @cached_property
     def by_elements(self) -> frozenset[int]:
@@ -152,6 +158,7 @@ class Planner:
         """
         carries = frozenset(fused.region.inputs[i].number for i in (carried or {}).values())
         frame = Frame(fused, outside=outside, carries=carries)
+        frame.awake = frame.has_many_steps or _shares_step(fused, self.machine)
         for v, buffer in zip(fused.region.inputs, inputs):
             frame.blocks[v.number] = buffer
             frame.protected.add(v.number)
@@ -407,3 +414,9 @@ class Planner:
         if rule is None:
             raise CompileError(f"operation {form!r} cannot be compiled")
         rule(self, frame, i, step.node)
+
+
+def _shares_step(fused: Fused, machine: Machine) -> bool:
+    """Whether threads share a step for sure, as it makes so many elements."""
+    sizes = [fused.region.values[n].size for step in fused.steps for n in step.writes]
+    return sharing.is_any_shared(tuple(sizes), machine)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.forms import COSTLY, OPS
-from catena.compiler.graph.symbols import computed
+from catena.compiler.graph.symbols import computed, decided
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels.loops import Nest
-from catena.compiler.machine import Sharing
+from catena.compiler.machine import Machine, Sharing
 
 COSTS = {op: facts.cost for op, facts in OPS.items()} | {"const": 0}  # of a statement; of all others it is 1
 
@@ -44,10 +44,15 @@ def _is_worthwhile(sharing: Sharing, nest: Nest, total: int, in_loop: bool, awak
     return in_loop and len(functions) >= SEVERAL and nest.trips * sum(functions) // 2 >= sharing.functions_in_loops
 
 
+@decided
+def is_any_shared(sizes: tuple[int, ...], machine: Machine) -> bool:
+    """Whether nests that make so many elements are shared whatever they compute: one at least."""
+    return max(sizes, default=0) >= machine.sharing.worthwhile
+
+
 def _least(sharing: Sharing, nest: Nest, in_loop: bool, awake: bool) -> tuple[int, int]:
     """The units of work from which on threads share a nest, and those from which on they do if tasks share no lines.
-    What only brings elements to another layout waits for memory, whatever is counted; in programs of many steps threads
-    are awake when it comes.
+    What only brings elements to another layout waits for memory, whatever is counted.
     """
     least = sharing.worthwhile_in_loops if in_loop else sharing.worthwhile
     usual = sharing.worthwhile_awake if awake and not in_loop else least

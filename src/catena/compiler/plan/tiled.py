@@ -23,7 +23,7 @@ from catena.compiler.plan import alike, contraction, product_kinds, stitch, view
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.plan.copies import beside, copied, copy
 from catena.compiler.plan.fuse import Step
-from catena.compiler.plan.launches import MANY_STEPS, launch, once, schedule
+from catena.compiler.plan.launches import launch, once, schedule
 from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.program import NULL, Buffer
 from catena.compiler.plan.steps import Contract
@@ -171,7 +171,7 @@ def _finds_threads_awake(p: Planner, frame: Frame, values) -> bool:
     """Whether threads share a product as those in loops, since they are likely awake, and what it reads and writes is
     so much that it comes from other caches anyhow.
     """
-    return len(frame.fused.steps) >= MANY_STEPS and sum(x.nbytes for x in values) >= p.machine.products.tasks.moved
+    return frame.awake and sum(x.nbytes for x in values) >= p.machine.products.tasks.moved
 
 
 def count(p: Planner, multiplications: int, values) -> None:
