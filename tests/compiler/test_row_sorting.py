@@ -121,6 +121,28 @@ def compiled_sort(bits, paired, vectors):
 
 @pytest.mark.skipif(not host.this_machine().compresses(8), reason="this processor does not compress vectors")
 @pytest.mark.parametrize("bits,paired", sorted(quicksort.REGISTERS))
+def test_networks_of_all_sizes(bits, paired):
+    dtype, vectors = np.dtype(f"uint{bits}"), 1
+    while vectors <= quicksort.REGISTERS[bits, paired]:
+        text = quicksort.define_network(bits, paired, vectors).replace("define internal", "define", 1)
+        engine = llvm().create_mcjit_compiler(link.parsed(text), host.new_generator(2))
+        engine.finalize_object()
+        types = [ctypes.c_void_p] * (1 + paired) + [ctypes.c_int64]
+        address = engine.get_function_address(quicksort.network_symbol(bits, paired, vectors))
+        for n in {3, vectors * 256 // bits, vectors * 512 // bits - 1, vectors * 512 // bits}:
+            for pattern in PATTERNS:
+                keys, index = rows(dtype, (n,), pattern).copy(), np.arange(n, dtype=np.int32)
+                want, order = np.sort(keys), np.argsort(keys, kind="stable")
+                guarded = np.concatenate([keys, np.full(64, 77, dtype)])
+                arrays = [guarded, index][: 1 + paired]
+                ctypes.CFUNCTYPE(None, *types)(address)(*(a.ctypes.data for a in arrays), n)
+                assert (guarded[:n] == want).all() and (guarded[n:] == 77).all()
+                assert not paired or (index == order).all()
+        vectors *= 2
+
+
+@pytest.mark.skipif(not host.this_machine().compresses(8), reason="this processor does not compress vectors")
+@pytest.mark.parametrize("bits,paired", sorted(quicksort.REGISTERS))
 def test_ranks_that_are_asked_for_and_levels_that_run_out(bits, paired):
     function, engine = compiled_sort(bits, paired, 2)
     dtype = np.dtype(f"uint{bits}")

@@ -20,10 +20,13 @@ from functools import cache
 from catena.compiler.emit import sorting
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.masks import constant
+from catena.compiler.emit.places import choose
 
 REGISTER = 512  # bits
 SAMPLES = 16  # keys whose median is the pivot
 UNROLL = 4  # vectors in a step of a pass
+LOOPED = 4  # vectors from which a network is a loop, since the comparisons of fewer wait for each other, and bits of
+LOOPED_BITS = 32  # a key, since lanes of shorter ones change places more slowly where this is computed
 
 
 class Columns:
@@ -88,6 +91,16 @@ class Columns:
         some = e.op(f"icmp sgt i64 {count}, 0")
         return e.op(f"bitcast {bits} {e.op(f'select i1 {some}, {bits} {ones}, {bits} 0')} to {self.mask}")
 
+    def first(self, count: str, vectors: int) -> list[str]:
+        """The masks of so many vectors, one after the other, that `count` lanes are on, as many as a key can tell."""
+        t, v = self.types[0], self.vectors[0]
+        counts = self.e.splat(count, t, self.lanes)
+        masks = []
+        for k in range(vectors):
+            numbers = ", ".join(f"{t} {k * self.lanes + lane}" for lane in range(self.lanes))
+            masks.append(self.e.op(f"icmp ugt {v} {counts}, <{numbers}>"))
+        return masks
+
     def count(self, mask: str) -> str:
         bits = self.e.op(f"bitcast {self.mask} {mask} to i{self.lanes}")
         ones = self.e.op(f"call i{self.lanes} @llvm.ctpop.i{self.lanes}(i{self.lanes} {bits})")
@@ -101,6 +114,25 @@ class Columns:
         same = self.e.op(f"icmp eq {self.vectors[0]} {xs[0]}, {ys[0]}")
         earlier = self.e.op(f"icmp ult {self.vectors[1]} {xs[1]}, {ys[1]}")
         return self.e.op(f"or {self.mask} {found}, {self.e.op(f'and {self.mask} {same}, {earlier}')}")
+
+    def opaque(self, xs: list[str]) -> list[str]:
+        """The same vectors, of which LLVM knows nothing more: it asks each shuffle which bits of its operand are known,
+        and of least and greatest ones goes back through all that were compared before, twice as many at each step.
+        """
+        out = []
+        for v, t, x in zip(self.vectors, self.types, xs):
+            n = self.lanes * _bytes(t) // 4
+            floats = self.e.op(f"bitcast {v} {x} to <{n} x float>")
+            fenced = self.e.op(f"call <{n} x float> @llvm.arithmetic.fence.v{n}f32(<{n} x float> {floats})")
+            out.append(self.e.op(f"bitcast <{n} x float> {fenced} to {v}"))
+        return out
+
+    def choose_lanes(self, xs: list[str], order: str) -> list[str]:
+        """The lanes whose numbers `order` holds."""
+        size, t = REGISTER // 8, self.types[0]
+        places = (t, order, 0)
+        first = choose(self.e, xs[:1], t, places, self.lanes, size)
+        return [first, *(choose(self.e, [x], "i32", places, self.lanes, 4 * self.lanes) for x in xs[1:])]
 
     def choose(self, mask: str, xs: list[str], ys: list[str]) -> list[str]:
         return [self.e.op(f"select {self.mask} {mask}, {v} {x}, {v} {y}") for v, x, y in zip(self.vectors, xs, ys)]
@@ -123,34 +155,92 @@ def _bytes(element: str) -> int:
 # ---- a network ---------------------------------------------------------------------------------------------
 
 
-def network(c: Columns, rows: list) -> list:
+def network(c: Columns, rows: list, looped: bool) -> list:
     """The elements of some vectors in order. The network counts them down the columns, so that most comparisons are
     between registers; at the end they are brought into the order of memory.
     """
-    size = len(rows) * c.lanes
     span = 2
-    while span <= size:
-        rows, by = _exchange(c, rows, span - 1), span // 4
-        while by:
-            rows, by = _exchange(c, rows, by), by // 2
+    while span <= len(rows):
+        rows = _merged(c, _exchange(c, rows, span - 1), span // 4)
         span *= 2
-    return _down_to_across(c, rows)
+    return _down_to_across(c, (_merge_lanes_in_loop if looped else _merge_lanes)(c, rows))
 
 
-def _exchange(c: Columns, rows: list, by: int) -> list:
-    """Each element compared with that whose number differs by the bits `by`."""
-    across, lane = by % len(rows), by // len(rows)
+def _exchange(c: Columns, rows: list, across: int) -> list:
+    """Each row compared with that whose number differs by the bits `across`."""
     out = list(rows)
-    if lane == 0:
-        for v in (v for v in range(len(rows)) if v < v ^ across):
-            out[v], out[v ^ across] = c.ordered(rows[v], rows[v ^ across])
-        return out
-    order = [k ^ lane for k in range(c.lanes)]
-    upper = constant(k > k ^ lane for k in range(c.lanes))
-    for v, row in enumerate(rows):
-        other = c.shuffle(rows[v ^ across], rows[v ^ across], order)
-        out[v] = _kept(c, row, other, upper)
+    for v in (v for v in range(len(rows)) if v < v ^ across):
+        out[v], out[v ^ across] = c.ordered(rows[v], rows[v ^ across])
     return out
+
+
+def _merged(c: Columns, rows: list, across: int) -> list:
+    """The last comparisons of a merge, from rows that are `across` apart on."""
+    while across:
+        rows, across = _exchange(c, rows, across), across // 2
+    return rows
+
+
+def _merge_lanes(c: Columns, rows: list) -> list:
+    """Columns merged with ever more others, up to all lanes."""
+    reach = 2
+    while reach <= c.lanes:
+        rows, lane = _exchange_lanes(c, rows, reach - 1, turned=True), reach // 4
+        while lane:
+            rows, lane = _exchange_lanes(c, rows, lane, turned=False), lane // 2
+        rows, reach = _merged(c, rows, len(rows) // 2), 2 * reach
+    return rows
+
+
+def _exchange_lanes(c: Columns, rows: list, across: int, turned: bool) -> list:
+    """Each lane of the rows compared with the lane whose number differs by the bits `across`: of the same row, or of
+    that which stands where it does if the rows are `turned`.
+    """
+    order = [k ^ across for k in range(c.lanes)]
+    upper = constant(k > k ^ across for k in range(c.lanes))
+    rows = [c.opaque(row) for row in rows]
+    others = rows[::-1] if turned else rows
+    return [_kept(c, row, c.shuffle(other, other, order), upper) for row, other in zip(rows, others)]
+
+
+def _merge_lanes_in_loop(c: Columns, rows: list) -> list:
+    """`_merge_lanes` as a loop: how lanes are compared hangs on bits of their numbers alone. Written out, a network of
+    many vectors is the longest text of a sort, and takes LLVM longer than all else.
+    """
+    e, t = c.e, c.types[0]
+    slots = [[e.slot(v, REGISTER // 8) for v in c.vectors] for _ in rows]
+    _write(c, rows, slots)
+    merges, opened = e.begin_loop(1, c.lanes.bit_length())
+    reach = e.op(f"shl {t} 1, {_as(e, merges, t)}")
+    first = e.op(f"lshr {t} {reach}, 1")
+    rows = _read(c, slots)
+    _write(c, _exchange_such_lanes(c, rows, e.op(f"sub {t} {reach}, 1"), first, turned=True), slots)
+    ask, compare, merged, before = e.label(), e.label(), e.label(), e.block
+    lane, half = e.name(), e.name()
+    e.jump(ask)
+    e.start(ask)
+    e.do(f"{lane} = phi {t} [ {first}, %{before} ], [ {half}, %{compare} ]")
+    e.do(f"{half} = lshr {t} {lane}, 1")
+    e.branch(e.op(f"icmp eq {t} {half}, 0"), merged, compare)
+    e.start(compare)
+    rows = _read(c, slots)
+    _write(c, _exchange_such_lanes(c, rows, half, half, turned=False), slots)
+    e.jump(ask)
+    e.start(merged)
+    _write(c, _merged(c, _read(c, slots), len(rows) // 2), slots)
+    e.end_loop(opened)
+    return _read(c, slots)
+
+
+def _exchange_such_lanes(c: Columns, rows: list, across: str, highest: str, turned: bool) -> list:
+    """`_exchange_lanes` by bits that are computed; lanes whose number has the highest of them keep the greater one."""
+    e, t, v = c.e, c.types[0], c.vectors[0]
+    numbers = "<" + ", ".join(f"{t} {k}" for k in range(c.lanes)) + ">"
+    order = e.op(f"xor {v} {numbers}, {e.splat(across, t, c.lanes)}")
+    bit = e.op(f"and {v} {numbers}, {e.splat(highest, t, c.lanes)}")
+    upper = e.op(f"icmp ne {v} {bit}, zeroinitializer")
+    others = rows[::-1] if turned else rows
+    return [_kept(c, row, c.choose_lanes(other, order), upper) for row, other in zip(rows, others)]
 
 
 def _kept(c: Columns, row: list, other: list, upper: str) -> list:
@@ -160,6 +250,20 @@ def _kept(c: Columns, row: list, other: list, upper: str) -> list:
         return c.choose(upper, most, least)
     keep = c.e.op(f"xor {c.mask} {c.less(row, other)}, {upper}")  # no two elements are equal
     return c.choose(keep, row, other)
+
+
+def _as(e: Emitter, x: str, type_: str) -> str:
+    """A number of 64 bits in a type that is no longer."""
+    return x if type_ == "i64" else e.op(f"trunc i64 {x} to {type_}")
+
+
+def _write(c: Columns, rows: list, slots: list) -> None:
+    for row, slot in zip(rows, slots):
+        c.store(row, slot)
+
+
+def _read(c: Columns, slots: list) -> list:
+    return [c.load(slot) for slot in slots]
 
 
 def _down_to_across(c: Columns, rows: list) -> list:
@@ -180,8 +284,10 @@ def define_network(bits: int, paired: bool, vectors: int) -> str:
     e = Emitter()
     c = Columns(e, bits, paired)
     places = [c.at(_arguments("", paired), v * c.lanes) for v in range(vectors)]
-    masks = [c.below(e.op(f"sub i64 %n, {v * c.lanes}") if v else "%n") for v in range(vectors)]
-    rows = network(c, [c.load_first(p, m) for p, m in zip(places, masks)])
+    masks = c.first(_as(e, "%n", c.types[0]), vectors)
+    rows = network(
+        c, [c.load_first(p, m) for p, m in zip(places, masks)], looped=bits >= LOOPED_BITS and vectors >= LOOPED
+    )
     for row, place, mask in zip(rows, places, masks):
         c.store_first(row, place, mask)
     e.do("ret void")
@@ -324,6 +430,7 @@ def _split(e: Emitter, bits: int, rows: list[str], spares: list[str]) -> None:
     t = f"i{bits}"
     split = f"call i64 @{pass_symbol(bits, len(rows) > 1)}({_passed([*rows, *spares])}, i64 %n.now, {t}"
     pivot = _pivot(e, bits, rows[0])
+    sampled = e.block
     less = e.op(f"{split} {pivot})")
     e.branch(e.op(f"icmp eq i64 {less}, 0"), "least", "split")
     e.start("least")  # the pivot is the least key: what equals it goes to the left
@@ -333,8 +440,8 @@ def _split(e: Emitter, bits: int, rows: list[str], spares: list[str]) -> None:
     same = e.op(f"{split} {above})")
     e.jump("split")
     e.start("split")
-    e.do(f"%at = phi i64 [ {less}, %sample ], [ {same}, %equal ]")
-    e.do("%equal_left = phi i1 [ false, %sample ], [ true, %equal ]")
+    e.do(f"%at = phi i64 [ {less}, %{sampled} ], [ {same}, %equal ]")
+    e.do(f"%equal_left = phi i1 [ false, %{sampled} ], [ true, %equal ]")
 
 
 def _parts(e: Emitter, bits: int, rows: list[str]) -> None:
@@ -370,7 +477,7 @@ def _pivot(e: Emitter, bits: int, keys: str) -> str:
             at = e.op(f"add i64 {at}, {distance}")
         rows.append([row])
     middle = SAMPLES // 2
-    ordered = network(c, rows)[middle // c.lanes][0]
+    ordered = network(c, rows, looped=False)[middle // c.lanes][0]
     key = e.op(f"extractelement {c.vectors[0]} {ordered}, i64 {middle % c.lanes}")
     return key if bits == wide else e.op(f"trunc i{wide} {key} to i{bits}")
 

@@ -91,8 +91,8 @@ def _insertion(bits: int, paired: bool) -> list[str]:
 
 
 def _radix(bits: int, paired: bool, asks: bool) -> list[str]:
+    """All digits are counted in one pass over the keys, and then the passes are a loop: from the lowest digit on."""
     t, passes = f"i{bits}", bits // 8
-    first = [f"ask{p}" if asks else f"pass{p}" for p in range(passes)] + [f"pass{passes}"]  # where passes begin
     lines = [
         "radix:",
         f"  call void @llvm.memset.p0.i64(ptr %count, i8 0, i64 {256 * passes * 8}, i1 false)",
@@ -104,28 +104,35 @@ def _radix(bits: int, paired: bool, asks: bool) -> list[str]:
     ]
     for p in range(passes):
         lines += [
-            *_digit(f"h{p}", "%h_key", bits, p),
+            *_digit(f"h{p}", "%h_key", bits, 8 * p, 256 * p),
             f"  %h{p}_c = load i64, ptr %h{p}_slot",
             f"  %h{p}_d = add i64 %h{p}_c, 1",
             f"  store i64 %h{p}_d, ptr %h{p}_slot",
         ]
+    first = "ask" if asks else "pass"
+    arrays = [("", "%keys", "%spare"), ("x", "%index", "%spare_index")][: 1 + paired]
     lines += [
         "  %h_next = add i64 %h, 1",
         "  %h_more = icmp slt i64 %h_next, %n",
-        f"  br i1 %h_more, label %tally, label %{first[0]}",
-    ]
-    source = ("%keys", "%spare", "%index", "%spare_index") if paired else ("%keys", "%spare", "%keys", "%spare")
-    for p in range(passes):
-        lines += _question(p) if asks else []
-        lines += _pass(bits, paired, p, first[p + 1], source)
-        source = (f"%from{p}", f"%into{p}", f"%xfrom{p}", f"%xinto{p}")
-    size = bits // 8
-    lines += [
-        f"pass{passes}:",
-        f"  %moved = icmp ne ptr {source[0]}, %keys",
+        "  br i1 %h_more, label %tally, label %begin",
+        "begin:",
+        "  %p = phi i64 [ 0, %tally ], [ %p_next, %end ]",
+        *(f"  %{x}from = phi ptr [ {row}, %tally ], [ %{x}from_next, %end ]" for x, row, _ in arrays),
+        *(f"  %{x}into = phi ptr [ {row}, %tally ], [ %{x}into_next, %end ]" for x, _, row in arrays),
+        "  %p_bits = mul i64 %p, 8",
+        "  %low_bit = " + (f"trunc i64 %p_bits to {t}" if bits < 64 else "add i64 %p_bits, 0"),
+        "  %base = mul i64 %p, 256",
+        f"  br label %{first}",
+        *(_question() if asks else []),
+        *_pass(bits, [x for x, *_ in arrays]),
+        "  %p_next = add i64 %p, 1",
+        f"  %p_more = icmp slt i64 %p_next, {passes}",
+        "  br i1 %p_more, label %begin, label %last",
+        "last:",
+        "  %moved = icmp ne ptr %from_next, %keys",
         "  br i1 %moved, label %back, label %done_radix",
         "back:",
-        f"  %bytes = mul i64 %n, {size}",
+        f"  %bytes = mul i64 %n, {bits // 8}",
         "  call void @llvm.memcpy.p0.p0.i64(ptr %keys, ptr %spare, i64 %bytes, i1 false)",
     ]
     if paired:
@@ -136,80 +143,72 @@ def _radix(bits: int, paired: bool, asks: bool) -> list[str]:
     return [*lines, "  br label %done_radix", "done_radix:", "  ret void"]
 
 
-def _digit(name: str, key: str, bits: int, p: int) -> list[str]:
-    """The address of the counter of digit `p` of a key."""
+def _digit(name: str, key: str, bits: int, shift, base) -> list[str]:
+    """The address of the counter of the digit of a key that begins at bit `shift`; its counters begin at `base`."""
     t = f"i{bits}"
-    lines = [f"  %{name}_s = lshr {t} {key}, {8 * p}"]
+    lines = [f"  %{name}_s = lshr {t} {key}, {shift}"]
     if bits > 8:
         lines += [f"  %{name}_b = trunc {t} %{name}_s to i8", f"  %{name}_w = zext i8 %{name}_b to i64"]
     else:
         lines += [f"  %{name}_w = zext i8 %{name}_s to i64"]
     return [
         *lines,
-        f"  %{name}_i = add i64 %{name}_w, {256 * p}",
+        f"  %{name}_i = add i64 %{name}_w, {base}",
         f"  %{name}_slot = getelementptr i64, ptr %count, i64 %{name}_i",
     ]
 
 
-def _question(p: int) -> list[str]:
+def _question() -> list[str]:
     return [
-        f"ask{p}:",
-        f"  %question{p} = load ptr, ptr %ask",
-        f"  %stop{p} = call i1 %question{p}(ptr %ask)",
-        f"  br i1 %stop{p}, label %done_radix, label %pass{p}",
+        "ask:",
+        "  %question = load ptr, ptr %ask",
+        "  %stop = call i1 %question(ptr %ask)",
+        "  br i1 %stop, label %done_radix, label %pass",
     ]
 
 
-def _pass(bits: int, paired: bool, p: int, after: str, source: tuple) -> list[str]:
+def _pass(bits: int, arrays: list[str]) -> list[str]:
     """Prefix sums of the counts, then every key to its place; skipped when one digit holds all keys."""
-    t, (a, b, xa, xb) = f"i{bits}", source
-    move = (
-        [
-            f"  %mxp{p} = getelementptr i32, ptr {xa}, i64 %m{p}",
-            f"  %mx{p} = load i32, ptr %mxp{p}",
-            f"  %nxp{p} = getelementptr i32, ptr {xb}, i64 %at{p}",
-            f"  store i32 %mx{p}, ptr %nxp{p}",
-        ]
-        if paired
-        else []
-    )
+    t = f"i{bits}"
+    move = [
+        "  %mxp = getelementptr i32, ptr %xfrom, i64 %m",
+        "  %mx = load i32, ptr %mxp",
+        "  %nxp = getelementptr i32, ptr %xinto, i64 %at",
+        "  store i32 %mx, ptr %nxp",
+    ]
     return [
-        f"pass{p}:",
-        f"  %firstp{p} = getelementptr {t}, ptr {a}, i64 0",
-        f"  %first{p} = load {t}, ptr %firstp{p}",
-        *_digit(f"f{p}", f"%first{p}", bits, p),
-        f"  %fc{p} = load i64, ptr %f{p}_slot",
-        f"  %same{p} = icmp eq i64 %fc{p}, %n",
-        f"  br i1 %same{p}, label %end{p}, label %sums{p}",
-        f"sums{p}:",
-        f"  %d{p} = phi i64 [ 0, %pass{p} ], [ %d_next{p}, %sums{p} ]",
-        f"  %total{p} = phi i64 [ 0, %pass{p} ], [ %total_next{p}, %sums{p} ]",
-        f"  %di{p} = add i64 %d{p}, {256 * p}",
-        f"  %dp{p} = getelementptr i64, ptr %count, i64 %di{p}",
-        f"  %dc{p} = load i64, ptr %dp{p}",
-        f"  store i64 %total{p}, ptr %dp{p}",
-        f"  %total_next{p} = add i64 %total{p}, %dc{p}",
-        f"  %d_next{p} = add i64 %d{p}, 1",
-        f"  %d_more{p} = icmp slt i64 %d_next{p}, 256",
-        f"  br i1 %d_more{p}, label %sums{p}, label %spread{p}",
-        f"spread{p}:",
-        f"  %m{p} = phi i64 [ 0, %sums{p} ], [ %m_next{p}, %spread{p} ]",
-        f"  %mp{p} = getelementptr {t}, ptr {a}, i64 %m{p}",
-        f"  %mk{p} = load {t}, ptr %mp{p}",
-        *_digit(f"g{p}", f"%mk{p}", bits, p),
-        f"  %at{p} = load i64, ptr %g{p}_slot",
-        f"  %at_next{p} = add i64 %at{p}, 1",
-        f"  store i64 %at_next{p}, ptr %g{p}_slot",
-        f"  %np{p} = getelementptr {t}, ptr {b}, i64 %at{p}",
-        f"  store {t} %mk{p}, ptr %np{p}",
-        *move,
-        f"  %m_next{p} = add i64 %m{p}, 1",
-        f"  %m_more{p} = icmp slt i64 %m_next{p}, %n",
-        f"  br i1 %m_more{p}, label %spread{p}, label %end{p}",
-        f"end{p}:",
-        f"  %from{p} = phi ptr [ {a}, %pass{p} ], [ {b}, %spread{p} ]",
-        f"  %into{p} = phi ptr [ {b}, %pass{p} ], [ {a}, %spread{p} ]",
-        f"  %xfrom{p} = phi ptr [ {xa}, %pass{p} ], [ {xb}, %spread{p} ]",
-        f"  %xinto{p} = phi ptr [ {xb}, %pass{p} ], [ {xa}, %spread{p} ]",
-        f"  br label %{after}",
+        "pass:",
+        f"  %first = load {t}, ptr %from",
+        *_digit("f", "%first", bits, "%low_bit", "%base"),
+        "  %fc = load i64, ptr %f_slot",
+        "  %same = icmp eq i64 %fc, %n",
+        "  br i1 %same, label %end, label %sums",
+        "sums:",
+        "  %d = phi i64 [ 0, %pass ], [ %d_next, %sums ]",
+        "  %total = phi i64 [ 0, %pass ], [ %total_next, %sums ]",
+        "  %di = add i64 %d, %base",
+        "  %dp = getelementptr i64, ptr %count, i64 %di",
+        "  %dc = load i64, ptr %dp",
+        "  store i64 %total, ptr %dp",
+        "  %total_next = add i64 %total, %dc",
+        "  %d_next = add i64 %d, 1",
+        "  %d_more = icmp slt i64 %d_next, 256",
+        "  br i1 %d_more, label %sums, label %spread",
+        "spread:",
+        "  %m = phi i64 [ 0, %sums ], [ %m_next, %spread ]",
+        f"  %mp = getelementptr {t}, ptr %from, i64 %m",
+        f"  %mk = load {t}, ptr %mp",
+        *_digit("g", "%mk", bits, "%low_bit", "%base"),
+        "  %at = load i64, ptr %g_slot",
+        "  %at_next = add i64 %at, 1",
+        "  store i64 %at_next, ptr %g_slot",
+        f"  %np = getelementptr {t}, ptr %into, i64 %at",
+        f"  store {t} %mk, ptr %np",
+        *(move if len(arrays) > 1 else []),
+        "  %m_next = add i64 %m, 1",
+        "  %m_more = icmp slt i64 %m_next, %n",
+        "  br i1 %m_more, label %spread, label %end",
+        "end:",
+        *(f"  %{x}from_next = phi ptr [ %{x}from, %pass ], [ %{x}into, %spread ]" for x in arrays),
+        *(f"  %{x}into_next = phi ptr [ %{x}into, %pass ], [ %{x}from, %spread ]" for x in arrays),
     ]
