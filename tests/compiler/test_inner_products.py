@@ -15,6 +15,15 @@ CASES = {  # what is multiplied, and how, of arrays of these shapes
     "across": ("ik,ki->i", lambda x, y: (x * 2, y + 1), (33, 70), (70, 33)),
     "short": ("ik,ik->i", lambda x, y: (x - y, x * 2), (500, 3), (500, 3)),
     "by a row": ("ik,ik->i", lambda x, y: (x, x * y[0]), (50, 65), (1, 65)),
+    "a matrix": ("ik,k->i", lambda x, y: (jnp.abs(x) * 2, y), (70, 130), (130,)),
+    "from the left": ("k,ik->i", lambda x, y: (x, y[:, ::-1] * 3), (1000,), (33, 1000)),
+    "matrices": ("bik,bk->bi", lambda x, y: (x - x[:, :1], y), (5, 70, 64), (5, 64)),
+    "in groups": (
+        "ik,k->i",
+        lambda x, y: ((x.reshape(40, 8, 32) * x[:, ::32, None]).reshape(40, 256), y),
+        (40, 256),
+        (256,),
+    ),
 }
 
 
@@ -38,3 +47,34 @@ def test_nothing_is_written_for_them(case):
     x, y = (jnp.ones(s) for s in shapes)
     text = jax.jit(lambda x, y: jnp.einsum(spec, *made(x, y))).lower(x, y).compile().as_text("nests")
     assert text.count("nest for") + text.count("nest reduce") == 1
+
+
+QUANTISED = {
+    "rows": lambda x, w, s: (w.astype("float32") * s[:, None]) @ x,
+    "turned": lambda x, w, s: x.reshape(1, -1) @ (w.astype("float32") * s[:, None]).T,
+    "packed": lambda x, w, s: (jnp.stack([w & 15, w >> 4], -1).reshape(len(s), -1)[:, : x.size] * s[:, None]) @ x,
+}
+
+
+@pytest.mark.parametrize("name", QUANTISED)
+def test_weights_of_bytes_are_widened_where_they_are_multiplied(name):
+    f = QUANTISED[name]
+    x, w, s = (
+        np.arange(96.0, dtype=np.float32),
+        RNG.integers(-100, 100, (80, 96), np.int8),
+        np.full(80, 0.5, np.float32),
+    )
+    with jax.disable_jit():
+        expected = np.asarray(f(x, w, s), np.float64)
+    np.testing.assert_array_equal(jax.jit(f)(x, w, s), expected)  # whole and half numbers
+    assert "0 bytes of temporaries" in jax.jit(f).lower(x, w, s).compile().as_text("program")
+
+
+def test_matrices_that_take_long_are_made_before():
+    x, w = jnp.ones(128), jnp.ones((128, 128))
+    for f in (
+        lambda x, w: jnp.tanh(w) @ x,
+        lambda x, w: w.reshape(8, 16, 128).transpose(1, 0, 2).reshape(128, 128) @ x,
+    ):
+        text = jax.jit(f).lower(x, w).compile().as_text("nests")
+        assert text.count("nest for") == 2

@@ -154,15 +154,29 @@ def _inner(b, lhs, rhs, left: tuple, right: tuple, batch: int):
     return b.reduce("sum", products, tuple(range(batch, len(left))))
 
 
-def is_inner(v) -> bool:
-    """Whether a value is the inner products of vectors, each of whose elements is read once: loops may compute these
-    where they are multiplied, in the order of those in memory (see `plan.nests.inner_product`).
+def read_once(v) -> tuple:
+    """The operands of a product each of whose elements is read once: vectors of inner products, and the matrix of a
+    product with a vector where its terms lie side by side. Loops may compute these where they are multiplied, in the
+    order of those in memory (see `plan.nests.inner_product`).
     """
     if v.form != "dot" or v.dtype.name not in ("float32", "float64") or not v.size:
-        return False
-    lhs, (lc, _, lb, _) = v.args[0], v.params.numbers
-    alone = v.ndim == len(lb) and all(x.dtype == v.dtype for x in v.args)
-    return alone and sum(lhs.shape[d] > 1 for d in lc) == 1
+        return ()
+    (lc, rc, lb, _), (lhs, rhs) = v.params.numbers, v.args
+    if any(x.dtype != v.dtype for x in v.args) or sum(lhs.shape[d] > 1 for d in lc) != 1:
+        return ()
+    if v.ndim == len(lb):
+        return v.args
+    terms = math.prod(lhs.shape[d] for d in lc)
+    each = terms * math.prod(lhs.shape[d] for d in lb)
+    if lhs.size == rhs.size or each not in (lhs.size, rhs.size) or terms < LONG:
+        return ()
+    matrix, contracted = (rhs, rc) if lhs.size == each else (lhs, lc)
+    return (matrix,) if has_terms_side_by_side(matrix, contracted) else ()
+
+
+def is_read_once(x, v) -> bool:
+    """Whether `x` is such an operand of `v`."""
+    return any(x is a for a in read_once(v))
 
 
 def _as_it_lies(b, lhs, rhs, numbers: tuple, dtype: np.dtype):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from catena.compiler.graph.forms import Dot, Transpose
-from catena.compiler.graph.products import is_inner
+from catena.compiler.graph.products import read_once
 from catena.compiler.graph.region import Value
 from catena.compiler.kernels.loops import COPIES
 from catena.compiler.plan import alike, blas, convolutions, nests, product_kinds, tiled
@@ -51,8 +51,8 @@ def _as_nest(p: Planner, frame: Frame, v: Value) -> None:
 def _launch(p: Planner, frame: Frame, v: Value, few: tuple = (), copies: int = COPIES) -> None:
     """A product as one loop nest (see `nests.dot`)."""
     asked = functools.partial(alike.of_values, frame.fused, ("dot", few, copies), v.args, v)
-    made = nests.inner_product if is_inner(v) else nests.dot
-    told = (p.machine,) if is_inner(v) else (few, copies)
+    made = nests.inner_product if read_once(v) else nests.dot
+    told = (p.machine,) if read_once(v) else (few, copies)
     launch_alike(p, frame, asked, lambda: made(frame.nests, v, *told))
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection
 
 from catena.compiler.graph.forms import COSTLY, FORMS, PARTS, Map
-from catena.compiler.graph.products import is_inner
+from catena.compiler.graph.products import is_read_once, read_once
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.plan import cuts
 from catena.compiler.plan.kernel_length import MAX_KERNEL, has_own_loop, is_gather, most_ops, reads
@@ -25,6 +25,7 @@ MOST_MOVED = 12  # the same for all readers of what is made of neighbours
 FAR, FAR_AGAIN, MOST_FAR = 1 << 20, 24, 36  # bytes that no near cache holds, and the same two numbers for such
 CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: see `_is_beside`
 RESULT = "it is a result"
+MOST_MADE_THERE = 32  # values that the matrix of a product with a vector is made of, where it is multiplied
 WIDE = 8  # elements in a row
 LONG_ROW = 128  # elements: what is computed once for each row of so many is nothing beside these
 OFTEN = 4  # times that what lanes gather is read, from which on it is stored: by a pad, most is thrown away
@@ -197,7 +198,7 @@ class Storage:
             return False
         if user.form == "pad" and (user.size - v.size) * BORDER <= user.size:
             return any(between for *_, between in user.params.config)
-        return not is_inner(user) and FORMS[user.form].rereads
+        return not is_read_once(v, user) and FORMS[user.form].rereads
 
     def root_of(self, v: Value) -> int:
         return self.roots.get(v.number, v.number)
@@ -304,7 +305,7 @@ def _folded(user: Value, v: Value) -> tuple:
     """The axes of `v` that its reader folds."""
     if FORMS[user.form].fold:
         return user.params.axes
-    return user.params.numbers[0 if v is user.args[0] else 1] if is_inner(user) else ()
+    return user.params.numbers[0 if v is user.args[0] else 1] if is_read_once(v, user) else ()
 
 
 def _lanes_gather(v: Value) -> bool:
@@ -350,10 +351,8 @@ def _needed(region: Region, live: list[Value]) -> dict[int, str]:
         where = FORMS[v.form].in_memory
         if where == "all":
             read = v.args
-        elif where == "bare" and is_inner(v):
-            continue
         elif where == "bare":
-            read = tuple(map(_under_transposes, v.args))
+            read = tuple(_under_transposes(a) for a in v.args if not _is_made_there(a, v))
         elif where == "first":
             read = (v.args[0], *(a for a in v.args[1:] if FORMS[a.form].inline and _reaches(a, v.args[0])))
         elif v.form == "reshape" and v.number in needed:
@@ -364,6 +363,22 @@ def _needed(region: Region, live: list[Value]) -> dict[int, str]:
         for a in read:
             needed.setdefault(a.number, reason)
     return needed
+
+
+def _is_made_there(v: Value, product: Value) -> bool:
+    """Whether a product computes an operand where it multiplies it: a vector, or a matrix of a few cheap operations.
+    Beside functions that take long memory is nothing, and what is transposed below a reshape is read one by one.
+    """
+    if not is_read_once(v, product):
+        return False
+    stack, budget = [] if len(read_once(product)) > 1 else [(v, False)], MOST_MADE_THERE
+    while stack and budget:
+        (x, reshaped), budget = stack.pop(), budget - 1
+        if _is_costly(x) or reshaped and x.form == "transpose":
+            return False
+        if FORMS[x.form].inline:
+            stack.extend((a, reshaped or x.form == "reshape") for a in x.args)
+    return not stack
 
 
 def _under_transposes(v: Value) -> Value:
