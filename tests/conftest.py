@@ -114,8 +114,8 @@ def pytest_collection_modifyitems(config, items):
 
 
 def in_share_of_test(item, columns: dict) -> bool:
-    """Whether a case is tried where its test is marked ``share(of)``: as ``shares.crossed`` of its parameters, whose
-    numbers in their columns are counted as they come: a case that is asked for by its name alone is always tried.
+    """Whether a case is tried where its test is marked ``share(of)``: the numbers of its parameters in their columns add
+    up to a multiple of that. They're counted as they come: a case that is asked for by its name alone is always tried.
     """
     mark = item.get_closest_marker("share")
     if mark is None or EVERY:

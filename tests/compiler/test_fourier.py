@@ -9,7 +9,6 @@ import catena as jax
 from catena.compiler.emit.butterflies import Pass, define_pass
 from catena.compiler.graph import fourier
 from catena.lax import fft
-from shares import crossed
 
 REFERENCE = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}
 REAL = {np.complex64: np.float32, np.complex128: np.float64}
@@ -38,7 +37,9 @@ def check(kind, x, lengths, compiled=None):
     return got
 
 
-@pytest.mark.parametrize("n, dtype", crossed(3, LENGTHS, REAL))
+@pytest.mark.share(3)
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("n", LENGTHS)
 def test_lengths(n, dtype):
     for kind, rows in itertools.product(("FFT", "IFFT"), (1, 20)):
         check(kind, numbers((rows, n), dtype), (n,))
@@ -46,14 +47,20 @@ def test_lengths(n, dtype):
     check("IRFFT", numbers((3, n // 2 + 1), dtype), (n,))
 
 
-@pytest.mark.parametrize("n, rows, dtype", crossed(2, [6, 40, 420], [1, 7, 8, 15, 16, 17, 33], REAL))
+@pytest.mark.share(2)
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("rows", [1, 7, 8, 15, 16, 17, 33])
+@pytest.mark.parametrize("n", [6, 40, 420])
 def test_rows_that_do_not_fill_the_lanes(n, rows, dtype):
     check("FFT", numbers((rows, n), dtype), (n,))
     check("IRFFT", numbers((rows, n // 2 + 1), dtype), (n,))
     check("RFFT", numbers((rows, n), REAL[dtype]), (n,))
 
 
-@pytest.mark.parametrize("n, rows, dtype", crossed(2, [3, 9, 15, 27, 37, 99, 127, 147, 625, 999], [16, 21], REAL))
+@pytest.mark.share(2)
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("rows", [16, 21])
+@pytest.mark.parametrize("n", [3, 9, 15, 27, 37, 99, 127, 147, 625, 999])
 def test_many_real_rows_of_odd_length(n, rows, dtype):
     """They stand in lanes, and passes leave out what is the conjugate of something else."""
     x = numbers((rows, n), REAL[dtype])
@@ -76,7 +83,9 @@ def test_only_columns_that_do_not_fill_the_lanes_need_masks(whole):
     assert ("masked" not in define_pass(kind)) == whole
 
 
-@pytest.mark.parametrize("shape, dtype", crossed(2, [(4, 3), (2, 12, 33), (3, 8, 9, 10), (1, 20, 1), (20, 1, 5)], REAL))
+@pytest.mark.share(2)
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("shape", [(4, 3), (2, 12, 33), (3, 8, 9, 10), (1, 20, 1), (20, 1, 5)])
 def test_several_axes(shape, dtype):
     for count in range(1, len(shape) + 1):
         check("FFT", numbers(shape, dtype), shape[-count:])
@@ -88,7 +97,9 @@ def test_several_axes(shape, dtype):
 LARGE = [(1 << 16,), (3, 20000), (40, 3000), (20000, 6), (300, 1100), (70000, 2)]
 
 
-@pytest.mark.parametrize("shape, dtype", crossed(2, LARGE, REAL))
+@pytest.mark.share(2)
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("shape", LARGE)
 def test_large_arrays_on_all_threads(shape, dtype):
     check("FFT", numbers(shape, dtype), shape[-1:])
     check("IFFT", numbers(shape, dtype), shape)

@@ -13,7 +13,7 @@ from catena.compiler.emit import launches
 from catena.compiler.kernels import schedules
 from catena.runtime import native
 from length_programs import PROGRAMS, results, told
-from shares import crossed
+from shares import alternate
 
 LENGTHS = [5, 8, 17, 31, 33, 48, 64, 65, 100, 127, 130, 200, 255, 257, 301, 411]
 
@@ -39,7 +39,7 @@ def test_a_fresh_length_has_the_bits_of_a_program_alone(case, alone):
     alone()
     together = jax.jit(f)
     kept = {n: results(together, shapes(n)) for n in LENGTHS}
-    for (n,) in crossed(4, LENGTHS):
+    for n in alternate(4, LENGTHS, 0):
         alone()
         assert results(jax.jit(lambda *x: f(*x)), shapes(n)) == kept[n], n  # noqa: B023
 

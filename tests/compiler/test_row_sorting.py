@@ -10,7 +10,6 @@ from catena.compiler.machine import Machine
 from catena.compiler.native import host, link
 from catena.core.lazy import llvm
 from compiled import check
-from shares import crossed
 
 rng = np.random.default_rng(11)
 DTYPES = [np.uint8, np.int16, np.float32, np.int32, np.float64, np.uint64, np.bool_]
@@ -57,7 +56,9 @@ def with_special_floats(x):
     return x
 
 
-@pytest.mark.parametrize("shape, dtype", crossed(3, SHAPES, DTYPES))
+@pytest.mark.share(3)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_sorted_rows_and_their_order(way, dtype, shape):
     for pattern in PATTERNS if shape[-1] in (129, 66_000) else PATTERNS[:2]:
         x = with_special_floats(rows(dtype, shape, pattern))
@@ -80,7 +81,9 @@ def test_the_order_by_keys_of_several_widths(way, shape):
 GREATEST = [((40,), 7), ((40,), 40), ((5000,), 1), ((5000,), 700), ((70_000,), 9000)]
 
 
-@pytest.mark.parametrize("dtype, of", crossed(2, DTYPES, GREATEST))
+@pytest.mark.share(2)
+@pytest.mark.parametrize("of", GREATEST)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_the_greatest(way, dtype, of):
     shape, k = of
     for pattern in ("random", "few values"):
@@ -90,7 +93,9 @@ def test_the_greatest(way, dtype, of):
         check(lambda b, x: b.top_k(x, k), [np.take_along_axis(x, places, -1), places.astype(np.int32)], x)
 
 
-@pytest.mark.parametrize("dtype, shape", crossed(3, DTYPES, [(1,), (17,), (5000,), (70_001,), (30, 100), (3, 2, 900)]))
+@pytest.mark.share(3)
+@pytest.mark.parametrize("shape", [(1,), (17,), (5000,), (70_001,), (30, 100), (3, 2, 900)])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_elements_of_given_ranks(way, dtype, shape):
     x = with_special_floats(rows(dtype, shape, "random"))
     ranks = rng.integers(0, shape[-1], (*shape[:-1], 5)).astype(np.int32)

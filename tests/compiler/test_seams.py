@@ -15,7 +15,7 @@ from catena.compiler.kernels.loops import Nest, Store
 from catena.compiler.machine import X86_64_V3
 from catena.compiler.native.compile import nests, program_of, text_of
 from catena.core.context import context
-from shares import alternate, crossed
+from shares import alternate
 
 SIZES = [1, 2, 7, 8, 9, 15, 16, 17, 31, 40, 64, 100, 129]
 
@@ -202,7 +202,7 @@ JOINED = [
 def test_a_fold_of_what_is_joined(fold):
     """Parts that are computed are folded where they lie: the bits are those of the whole array in memory."""
     rng = np.random.default_rng(3)
-    some = alternate(2, crossed(1, JOINED, ("float32", "int8", "bfloat16")), [*FOLDS].index(fold))
+    some = alternate(2, itertools.product(JOINED, ("float32", "int8", "bfloat16")), [*FOLDS].index(fold))
     for (first, second), dtype in some:
         axis = 0 if second[1:] == first[1:] else 1
         a, b = (jnp.asarray(rng.integers(-50, 50, s)).astype(dtype) for s in (first, second))
@@ -220,7 +220,7 @@ def test_a_fold_of_what_is_joined_is_one_kernel(fold):
     assert program_of(made).arena_bytes < 400 * 160
 
 
-COUNTED = crossed(1, (1, 20, 129, 400), ((0, 7), (5, 7), (200, 100), (-3, 0), (0, 127), (1, 17)))
+COUNTED = [*itertools.product((1, 20, 129, 400), ((0, 7), (5, 7), (200, 100), (-3, 0), (0, 127), (1, 17)))]
 
 
 @pytest.mark.share(2)

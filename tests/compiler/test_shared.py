@@ -15,7 +15,7 @@ from catena.compiler.native import compile as compiling
 from catena.compiler.native import lengths, link, shared
 from catena.core.context import context
 from catena.runtime import native
-from shares import alternate, crossed
+from shares import alternate
 
 RNG = np.random.default_rng(6)
 SIZES = [0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 1000, 1024, 10007]
@@ -78,7 +78,9 @@ def test_full_reductions_at_every_size(dtype):
         same(f, values(n, dtype), rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize("dtype, columns", crossed(3, DTYPES, [5, 16, 77]))
+@pytest.mark.share(3)
+@pytest.mark.parametrize("columns", [5, 16, 77])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_rows_and_columns_at_every_size(dtype, columns):
     def f(x, b):
         rows, columns = jnp.sum(x, axis=1), jnp.sum(x, axis=0)
@@ -88,7 +90,9 @@ def test_rows_and_columns_at_every_size(dtype, columns):
         same(f, values((n, columns), dtype), values(columns, dtype), rtol=1e-4, atol=2e-3)
 
 
-@pytest.mark.parametrize("n, columns", crossed(3, SIZES[1:], [3, 32, 100]))
+@pytest.mark.share(3)
+@pytest.mark.parametrize("columns", [3, 32, 100])
+@pytest.mark.parametrize("n", SIZES[1:])
 def test_groups_of_rows_at_every_size(n, columns):
     def loss(x, scale):
         return jnp.sum(softmax(layer_norm(x, scale)) ** 2)

@@ -8,7 +8,6 @@ import catena.numpy as jnp
 from catena import lax
 from catena.compiler.machine import X86_64_V4
 from catena.compiler.native.compile import text_of
-from shares import crossed
 
 BOUND = {np.float32: 2e-4, np.float64: 1e-11}  # of results of some units, for well-conditioned matrices
 SIZES = [1, 2, 3, 4, 5, 9, 17, 32]
@@ -58,7 +57,9 @@ def test_cholesky_reads_the_lower_triangle_and_says_what_is_not_definite():
     np.testing.assert_allclose(got[~bad], np.linalg.cholesky(a)[~bad], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("shape, dtype", crossed(3, [(n, n) for n in SIZES] + [(3, 5), (5, 3), (1, 7), (30, 2)], BOUND))
+@pytest.mark.share(3)
+@pytest.mark.parametrize("dtype", BOUND)
+@pytest.mark.parametrize("shape", [(n, n) for n in SIZES] + [(3, 5), (5, 3), (1, 7), (30, 2)])
 def test_lu_factors_are_of_the_matrix_with_its_rows_exchanged(shape, dtype):
     m, n = shape
     for batch in BATCHES:
@@ -82,7 +83,10 @@ def test_of_equal_pivots_the_first_is_taken_and_singular_matrices_are_factorised
     assert np.isinf(np.asarray(jax.jit(jnp.linalg.inv)(np.zeros((18, 2, 2), np.float32)))).any()
 
 
-@pytest.mark.parametrize("step, n, dtype", crossed(4, STEPS, [1, 2, 4, 7, 32], BOUND))
+@pytest.mark.share(4)
+@pytest.mark.parametrize("dtype", BOUND)
+@pytest.mark.parametrize("n", [1, 2, 4, 7, 32])
+@pytest.mark.parametrize("step", STEPS)
 def test_triangular_solutions_fulfil_their_equations(step, n, dtype):
     left, lower, transposed = step
     for batch in (1, 17):
@@ -102,7 +106,10 @@ def test_triangular_solutions_fulfil_their_equations(step, n, dtype):
 SIDES = [(1, 33), (4, 100), (32, 64), (33, 32), (47, 70), (64, 64), (128, 40), (129, 40)]
 
 
-@pytest.mark.parametrize("step, size, dtype", crossed(3, STEPS, SIDES, BOUND))
+@pytest.mark.share(3)
+@pytest.mark.parametrize("dtype", BOUND)
+@pytest.mark.parametrize("size", SIDES)
+@pytest.mark.parametrize("step", STEPS)
 def test_triangular_systems_with_many_sides_fulfil_their_equations(step, size, dtype):
     (left, lower, transposed), (n, sides) = step, size
     for batch, unit_diagonal in ((), False), ((3,), True):

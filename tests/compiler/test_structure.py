@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from compiled import check, compile_fn, run
-from shares import crossed
 
 rng = np.random.default_rng(1)
 
@@ -103,7 +102,9 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("shape, dtype", crossed(3, SHAPES, [np.float32, np.float64, np.int32, np.uint8]))
+@pytest.mark.share(3)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_reductions(shape, dtype):
     x = (rng.normal(size=shape) * 3).astype(np.int64).astype(dtype)
     for axes in itertools.chain.from_iterable(itertools.combinations(range(x.ndim), k) for k in range(1, x.ndim + 1)):

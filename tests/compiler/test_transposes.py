@@ -5,13 +5,14 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from shares import crossed
 
 SHAPES = [(16, 16), (17, 33), (15, 40), (100, 64), (5, 40, 37), (33, 20, 50), (700, 300)]
 DTYPES = ["float32", "float64", "int32", "int8", "uint16", "float16", "bool", "complex64"]
 
 
-@pytest.mark.parametrize("shape, dtype", crossed(2, SHAPES, DTYPES), ids=str)
+@pytest.mark.share(2)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_transposes(shape, dtype):
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):

@@ -9,7 +9,7 @@ import pytest
 from catena.compiler import vector_math
 from catena.compiler.vector_math import accuracy, harness, mathematics
 from catena.compiler.vector_math.text import FORMATS
-from shares import EVERY, crossed
+from shares import EVERY
 
 CASES = [(name, elem) for name in vector_math.ELEMENTARY for elem in ("float", "double")]
 POINTS = 120
@@ -66,7 +66,9 @@ def bits(array: np.ndarray) -> bytes:
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
-@pytest.mark.parametrize("case, width", crossed(5, CASES, (4, 8, 16)), ids=str)
+@pytest.mark.share(5)
+@pytest.mark.parametrize("width", (4, 8, 16), ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_width_computes_the_same_bits(case, width):
     name, elem = case
     arguments = special_and_sampled(name, elem)

@@ -1,20 +1,14 @@
 """Shares of long tables: one run of the tests tries some cases of each, `make test-every` tries all.
 
-A test of many parameters is marked `@pytest.mark.share(of)`, which is `crossed` of them (`tests/conftest.py`). Shares
-are the same in every run, so that a failure is the change's, and touch every value of every column.
+A test of many parameters is marked `@pytest.mark.share(of)` (`tests/conftest.py`): one in so many of all combinations,
+of neighbours in one column another in each row of the others. Shares are the same in every run, so that a failure is
+the change's, and touch every value of every column.
 """
 
-import itertools
 import os
 import zlib
 
 EVERY = "CATENA_EVERY_CASE" in os.environ
-
-
-def crossed(of: int, *columns) -> list[tuple]:
-    """One in so many of all combinations of columns: of neighbours in one column, another in each row of the others."""
-    numbered = itertools.product(*(list(enumerate(column)) for column in columns))
-    return [tuple(value for _, value in row) for row in numbered if EVERY or sum(number for number, _ in row) % of == 0]
 
 
 def alternate(of: int, values, k: int) -> list:
