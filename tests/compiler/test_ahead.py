@@ -35,7 +35,7 @@ def test_rows_at_computed_places_of_large_arrays_are_fetched():
     assert FETCH not in text(lambda t: t * 2, ((ROWS, WIDTH), np.float32))  # what lies behind is fetched anyhow
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("width", [WIDTH, 250])
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 1001])
 @pytest.mark.parametrize("mode", ["clip", "fill"])

@@ -109,6 +109,7 @@ def temporaries(program) -> int:
     return program.memory_analysis().temp_size_in_bytes
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", CASES)
 def test_bits_are_those_of_stored_scores(name, monkeypatch):
     f = CASES[name][0]

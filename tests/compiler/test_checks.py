@@ -93,6 +93,7 @@ def same(a, b) -> bool:
     )
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_found_and_where(name):
     kind, f, args, category, words, position, iterations, examples = CASES[name]

@@ -15,6 +15,7 @@ DTYPES = {"bool": bool, "uint8": np.uint8, "int16": np.int16, "float16": np.floa
           "float32": np.float32, "float64": np.float64, "int64": np.int64}  # fmt: skip
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", [2, 3, 7, 12, 16])
 def test_elements_at_places_of_each_row(dtype, width):
@@ -62,6 +63,7 @@ def test_places_that_are_the_same_in_each_row(dtype, width):
             np.testing.assert_array_equal(jax.jit(turned)(x, np.int32(by)), np.roll(x, -by, 1))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("width", [2, 3, 5, 8, 13])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool"])
 def test_folds_of_truths(dtype, width):

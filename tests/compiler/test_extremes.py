@@ -121,6 +121,7 @@ def test_other_results_of_the_same_pass(dtype):
     assert np.allclose(total.astype(F32), x.astype(F32).sum(1), rtol=1e-2)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
 @pytest.mark.parametrize("place", [0, 1, 99_999, 524_287, 1_100_002])
 def test_chunks_of_long_folds(dtype, place):

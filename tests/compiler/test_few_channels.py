@@ -10,7 +10,7 @@ from convolutions import WAYS, check, convolve, padded, reference
 rng = np.random.default_rng(0)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "CHWN"])
 @pytest.mark.parametrize("channels", [(1, 1), (3, 1), (1, 2), (17, 2), (2, 4), (2, 8), (3, 9)])
 @pytest.mark.parametrize("kernel", [(3, 3), (1, 4), (7, 6), (2, 35)])
@@ -20,6 +20,7 @@ def test_channels(layout, channels, kernel):
     check(x, w, layout, window_strides=(1, 1), padding=((1, 2), (3, 0)))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("options", WAYS)
 @pytest.mark.parametrize("groups", ["none", "features", "batch"])

@@ -25,7 +25,7 @@ def folds(f, *xs) -> list[int]:
     return [nest.count("fold dot") for nest in nests if "fold dot" in nest]
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows, terms, columns", SHAPES)
 def test_sums_are_those_of_whole_numbers(rows, terms, columns, dtype):
@@ -131,6 +131,7 @@ def test_small_products_are_by_tiles_where_lanes_would_be_columns():
     assert "contract" not in program("bij,bjk->bik", (50, 8, 4), (50, 4, 8))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("count", [2, 5, 8, 9, 12])
 @pytest.mark.parametrize("rows", [3, 40, 200])

@@ -15,7 +15,7 @@ def arrays(*shapes, whole=False, dtype=np.float32):
     return [(rng.integers(-3, 4, s) if whole else rng.normal(size=s)).astype(dtype) for s in shapes]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "CHWN"])
 @pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize("options", WAYS)
@@ -25,6 +25,7 @@ def test_channels(layout, channels, options):
     check(x, w, layout, **options)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("kernel", [(1, 1), (1, 7), (5, 1), (6, 19)])
 def test_kernels(layout, kernel):
@@ -70,6 +71,7 @@ def test_what_is_computed_around_it_does_not_change_it(layout):
     np.testing.assert_array_equal(in_loop, alone)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("strides", [(1, 1), (2, 2)])
 def test_gradients(layout, strides):

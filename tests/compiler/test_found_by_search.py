@@ -86,6 +86,7 @@ def test_sums_of_small_floats_are_rounded_once(dtype):
     assert jnp.sum(jnp.ones(96, dtype)) == 96
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", [jnp.float8_e5m2, jnp.float8_e4m3fn, jnp.bfloat16])
 def test_small_floats_are_searched_sorted_and_windowed(dtype):
     x = jnp.asarray([3, 1, 2, -1.5, np.nan, 0, -0.0], dtype)
@@ -160,6 +161,7 @@ def test_what_is_made_of_one_large_array_is_made_again(steps, is_stored):
     np.testing.assert_allclose(jax.jit(f)(x), f(x), rtol=1e-5)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 @pytest.mark.parametrize("shape", [(5, 3, 70), (4, 64, 64), (3, 9, 7)])
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "argmin", "any", "mean"])

@@ -37,7 +37,7 @@ def check(kind, x, lengths, compiled=None):
     return got
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_lengths(n, dtype):
@@ -47,7 +47,7 @@ def test_lengths(n, dtype):
     check("IRFFT", numbers((3, n // 2 + 1), dtype), (n,))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("rows", [1, 7, 8, 15, 16, 17, 33])
 @pytest.mark.parametrize("n", [6, 40, 420])
@@ -83,7 +83,7 @@ def test_only_columns_that_do_not_fill_the_lanes_need_masks(whole):
     assert ("masked" not in define_pass(kind)) == whole
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("shape", [(4, 3), (2, 12, 33), (3, 8, 9, 10), (1, 20, 1), (20, 1, 5)])
 def test_several_axes(shape, dtype):
@@ -208,6 +208,7 @@ def test_radices_make_the_length(n):
     assert np.prod(fourier.radices(n), dtype=int) == n
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("n", [257, 2 * 257, 2 * 3 * 263, 10007])
 def test_large_primes_have_no_passes(n):
     assert fourier.radices(n) is None

@@ -27,7 +27,7 @@ FOLDS = {
 }
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32", "uint8"])
 @pytest.mark.parametrize("name", FOLDS)
 def test_rows_have_the_bits_of_rows_alone(name, dtype):

@@ -15,6 +15,7 @@ SIZES = (1, 5, 13, 17, 24, 31, 33, 48, 63, 64, 65, 100)
 ROWS = 203
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("n", SIZES)
 def test_booleans(n):
     x = RNG.random((ROWS, n)) < 0.5
@@ -30,7 +31,7 @@ def test_booleans(n):
     np.testing.assert_array_equal(both, x.any(1) & ~x.all(1))
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32"])
 @pytest.mark.parametrize("n", SIZES)
 def test_small_integers(dtype, n):

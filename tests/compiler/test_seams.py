@@ -223,7 +223,7 @@ def test_a_fold_of_what_is_joined_is_one_kernel(fold):
 COUNTED = [*itertools.product((1, 20, 129, 400), ((0, 7), (5, 7), (200, 100), (-3, 0), (0, 127), (1, 17)))]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("k, dtype", [*enumerate(["int8", "uint8", "int16", "int32", "uint32"])])
 @pytest.mark.parametrize("op", ["lt", "le", "gt", "ge", "eq", "ne"])
 def test_numbers_that_a_program_counts(op, k, dtype):

@@ -50,6 +50,7 @@ def sizes(f, *args) -> list[int]:
     return [x.nbytes for x in compile_jaxpr(jax.make_jaxpr(f)(*args)).parts.constants if x.nbytes > 1000]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", CASES)
 def test_it_has_the_bits_of_what_is_computed_in_each_call(name):
     f, k = CASES[name]

@@ -36,7 +36,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("n", SIZES)
 def test_short_rows(name, n):

@@ -125,6 +125,7 @@ def factors(shape: tuple[int, ...], seed: int) -> np.ndarray:
     return np.where(rng.random(shape) < 0.1, np.sort(x, axis=-1), x)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", DOTS)
 def test_matrix_products_have_the_bits_of_those_that_are_not_looked_at(name):
     sums, left, right = DOTS[name]

@@ -157,6 +157,7 @@ CASES = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_values_are_the_same(name, dtype, much_is_little):
@@ -186,7 +187,7 @@ def test_results_wherever_they_lie(shape, much_is_little):
         assert not room[:shift].any() and not room[shift + x.size :].any()
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("f", [normalised, softmax])
 @pytest.mark.parametrize("columns", [400, 1003, 1024])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])

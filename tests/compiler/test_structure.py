@@ -268,7 +268,7 @@ def test_wide_reuse_does_not_explode():
         np.testing.assert_allclose(got, y.sum(), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     "shape,axes",
     [

@@ -98,6 +98,7 @@ TAKEN_APART = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", sorted(TAKEN_APART))
 def test_what_is_joined_computed_and_taken_apart_has_the_same_elements(name):
     x, y = (rng.standard_normal((6, 8), np.float32) for _ in range(2))

@@ -26,7 +26,7 @@ def same_bits(a, b):
     assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("mode", ["clip", "drop"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32"])

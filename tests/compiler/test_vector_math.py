@@ -66,7 +66,7 @@ def bits(array: np.ndarray) -> bytes:
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("width", (4, 8, 16), ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_width_computes_the_same_bits(case, width):
@@ -185,6 +185,7 @@ def test_unknown_name():
 KINDS = (0.0, -0.0, 0.5, 1.0, -2.0, -2.5, 5.0, 11.0, 33.0, -40.25, 170.0, 1e-320, 1e8, 1e300, np.inf, np.nan)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ["log_beta", "beta", "poch", "gamma", "erfcx", "dawsn"])
 def test_lanes_do_not_hang_on_those_beside(name):
     """Branches are for vectors in which some lane is of their kind: each kind is alone in vectors, and among others."""

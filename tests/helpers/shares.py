@@ -2,7 +2,8 @@
 
 A test of many parameters is marked `@pytest.mark.share(of)` (`tests/conftest.py`): one in so many of all combinations,
 of neighbours in one column another in each row of the others. Shares are the same in every run, so that a failure is
-the change's, and touch every value of every column.
+the change's, and touch every value of every column where there are several. Who changes what a table tests runs all of
+it: `CATENA_EVERY_CASE=1 pytest tests/...`.
 """
 
 import os

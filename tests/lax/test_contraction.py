@@ -249,6 +249,7 @@ CONVS = {
 }  # fmt: skip
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", list(CONVS))
 def test_convolution_rules(name):
     lhs, rhs, params = CONVS[name]

@@ -87,7 +87,7 @@ def close(a, b):
     np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(trees)
 @in_float64
 def test_values_and_derivatives(tree):
@@ -105,7 +105,7 @@ def test_values_and_derivatives(tree):
     close(jax.jit(jax.grad(second))(X), curvature)
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(trees)
 @in_float64
 def test_vectorised(tree):

@@ -91,6 +91,7 @@ def test_qr(shape, dtype, full):
     close(q @ r, np.take_along_axis(a, np.asarray(order)[..., None, :].astype(int), -1))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_reflections(dtype):
     a, taus, c = (

@@ -29,6 +29,7 @@ def inputs(*shape):
     return jnp.asarray(np.random.default_rng(0).uniform(1, 100, shape).astype(np.float32))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("n", SIZES)
 def test_scalars(n):
     x = inputs(n)

@@ -259,6 +259,7 @@ def test_ranks_in_data_that_is_not_sorted(method):
         np.testing.assert_array_equal(search(a, a), jax.jit(search)(a, a))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("a, b", [(1e30, 1e30), (1e12, 1e13), (1e13, 1e12), (1e11, 1e14), (1e14, 1e14)])
 def test_incomplete_beta_of_huge_parameters(a, b):
     a, b = np.float32(a), np.float32(b)

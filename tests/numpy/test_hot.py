@@ -116,7 +116,7 @@ def check(fun, *args, signs: bool = True):
             np.testing.assert_array_equal(np.signbit(x[zeros]), np.signbit(y[zeros]))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("argument", [*VECTORS, *MATRICES])
 @pytest.mark.parametrize("name", UNARY)
 def test_of_one_array(name, argument):
@@ -130,7 +130,7 @@ def test_along_axes(name, argument):
         check(lambda x, axis=axis: function(name, {})(x, axis=axis), MATRICES[argument])
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("left", VECTORS)
 @pytest.mark.parametrize("name", BINARY)
 def test_of_two_arrays(name, left):
@@ -153,7 +153,7 @@ def test_of_one_large_array(name, argument):
     check(getattr(jnp, name), LARGE_ARRAYS[argument])
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("argument", LARGE_ARRAYS)
 @pytest.mark.parametrize("name", "add subtract multiply divide maximum power less equal bitwise_and remainder".split())
 def test_of_two_large_arrays(name, argument):
@@ -217,7 +217,7 @@ OPERATORS = "add sub mul floordiv mod and_ or_ xor lshift rshift eq ne lt le gt 
 INTEGERS = "int8 uint8 int16 uint16 int32 uint32".split()
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("name", [*OPERATORS, "divmod", "jnp.divmod", "jnp.fmod", "jnp.add", "jnp.floor_divide"])
 def test_integers_of_every_size(name, dtype):
@@ -333,6 +333,7 @@ def assert_bits(a, b):
     np.testing.assert_array_equal(*[np.signbit(v[there]) for v in wide])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", sorted(INFIX))
 def test_halves_and_numbers(name, dtype):
@@ -349,6 +350,7 @@ def test_halves_and_numbers(name, dtype):
         assert_as_compiled(lambda x: op(x, 0.1), x)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", sorted(INFIX))
 def test_two_arrays_of_halves(name, dtype):

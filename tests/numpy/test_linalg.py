@@ -123,11 +123,13 @@ CASES = [
 ]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("call, arrays, _", CASES)
 def test_values(call, arrays, _):
     check_values(call, arrays, rtol=2e-3, atol=2e-4)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("call, arrays", [case[:2] for case in CASES if case[2]])
 def test_gradients(call, arrays):
     check_gradient(call, arrays, rtol=1e-6)
@@ -141,6 +143,7 @@ def test_gradients(call, arrays):
             )
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("call, arrays", [case[:2] for case in CASES if case[2]])
 def test_mapped(call, arrays):
     stacked = [[a, a * 1.1 + 0.01] for a in arrays]

@@ -39,13 +39,14 @@ def named(name: str):
     return getattr(jnp, name, None) or getattr(jnp.linalg, name)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("which", MASKS)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions(name, which):
     agree(lambda x, m: named(name)(taken(x, which, m), *extra(name)), X, MASKS[which])
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", [0, 1, (0, 1)])
 @pytest.mark.parametrize("name", REDUCTIONS)
@@ -73,6 +74,7 @@ def test_dtypes(name, dtype):
     agree(lambda x, m: getattr(jnp, name)(x[m]), x, np.array([1, 0, 1, 1, 0, 0], bool))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_elementwise_functions(name):
     """Each with its example's arguments, of which the first array is selected from and others are scalars."""

@@ -125,6 +125,7 @@ CASES = [
 ]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("call, arrays, _", CASES)
 def test_values(call, arrays, _):
     exact = all(a.dtype.kind in "iub" for a in arrays)
@@ -218,6 +219,7 @@ def test_intersection_with_positions():
     numpy.testing.assert_array_equal(second, [3, 1, 0, 4, 4])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("equal_nan", [True, False])
 @pytest.mark.parametrize("x", [N, SPECIAL, M, numpy.array([[1, 2], [1, 2], [0, 1]]), N[:0]], ids=str)
 @pytest.mark.parametrize("axis", [None, 0])
@@ -264,6 +266,7 @@ def test_methods_of_membership(method):
 # ---- histograms
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("density", [False, True])
 @pytest.mark.parametrize(
     "options", [{}, {"bins": 3}, {"bins": numpy.array([0.0, 3.0, 5.0])}, {"bins": 4, "range": (0, 10)}], ids=str

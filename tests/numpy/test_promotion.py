@@ -46,6 +46,7 @@ def check(way: str, a: str, b: str, dtype: str, weak: bool):
         assert result.weak_type is weak
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
 @pytest.mark.parametrize("way", WAYS)
 def test_the_table(way, x64):
@@ -61,6 +62,7 @@ def test_the_table(way, x64):
                 raise AssertionError(f"{a} with {b} by {way}: {error}") from None
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_table_of_narrow_types(way):
     with jax.enable_x64(True):
@@ -209,6 +211,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("pair", list(itertools.combinations(MIXED, 2)), ids="-".join)
 def test_a_product_of_two_dtypes_converts_neither_operand_first(pair):
     """Of small integers, so that every dtype holds the products and sums."""

@@ -32,6 +32,7 @@ def check(fun, expected, *args, rtol=2e-5):
     return eager
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("axis", AXES, ids=str)
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -40,6 +41,7 @@ def test_reductions(name, axis, keepdims):
     check(lambda x: getattr(jnp, name)(x, axis=axis, keepdims=keepdims), expected, jnp.asarray(X))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", SKIPPING)
 @pytest.mark.parametrize("axis", AXES, ids=str)
 def test_reductions_without_nan(name, axis):
@@ -87,6 +89,7 @@ def test_running_with_initial():
         jnp.cumulative_sum(jnp.ones((2, 2)))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"])
 @pytest.mark.parametrize("axis", [None, 0, (0, 2)], ids=str)
 def test_quantiles(method, axis):
@@ -249,6 +252,7 @@ def test_scalars_have_no_axis(name):
                 function(jnp.float32(3), axis)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
 @pytest.mark.parametrize("name", ["max", "min", "any", "all"])

@@ -31,6 +31,7 @@ def by_loop(ufunc, neutral, data, ids, count):
     return out
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", REDUCERS)
 def test_values(name):
     function, ufunc, neutral = REDUCERS[name]

@@ -40,6 +40,7 @@ def run(partitioned, args):
     return eval_jaxpr(whole.jaxpr, whole.consts, *map(jnp.asarray, args))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_partitioned_is_whole(name):
     program = PROGRAMS[name]

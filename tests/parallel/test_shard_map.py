@@ -163,6 +163,7 @@ DIFFERENTIABLE = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 @pytest.mark.parametrize("check", [True, False])
 def test_derivatives_are_finite_differences(name, check):

@@ -150,6 +150,7 @@ def test_keys_move_like_any_array(impl):
 MODES = [*[(impl, True) for impl in IMPLS], ("threefry2x32", False)]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("impl", "partitionable"), MODES)
 def test_keys_through_control_flow_and_transformations(impl, partitionable):
     with jax.threefry_partitionable(partitionable):
@@ -318,7 +319,7 @@ def test_errors(name):
 EDGES = (0, 1, 5, 1023, 1024, 1025, 3000, 65536, 70001)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("impl", [*IMPLS, "squares"])
 @pytest.mark.parametrize("draw", ["bits", "normal", "randint"])
 def test_eager_draws_equal_compiled_ones(impl, draw):
@@ -406,6 +407,7 @@ def test_debug_flags():
 # ---- transformations
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("impl", ["threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "squares"])
 def test_vmap_equals_a_loop(impl):
     keys = random.split(random.key(2, impl=impl), 4)
@@ -439,6 +441,7 @@ def gamma_quantile(a, probability):
     return stats.gamma.ppf(probability, a)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("a", [0.4, 1.0, 3.7, 50.0])
 def test_gamma_differentiates_its_quantile(a):
     sample, slope = jax.value_and_grad(lambda x: random.gamma(KEY, x))(a)
@@ -522,7 +525,7 @@ DISTRIBUTIONS = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("impl", ["threefry2x32", "squares"])
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_distribution(name, impl):
@@ -547,6 +550,7 @@ DISCRETE = {
 }  # fmt: skip
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("impl", ["threefry2x32", "philox4x32"])
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete_distribution(name, impl):

@@ -39,6 +39,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_parts_of_a_stack_give_what_all_at_once_gives(monkeypatch, name):
     for x in map(jnp.asarray, STACKS.values()):

@@ -211,6 +211,7 @@ PARAMETRIC += [
 ]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name, point", PARAMETRIC)
 def test_derivatives_of_hypergeometric_functions(name, point):
     with catena.enable_x64(True), mp.workdps(50):
@@ -455,6 +456,7 @@ EDGES = [
 ]  # fmt: skip
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name, cases", [(name, cases) for name, *cases in EDGES], ids=[name for name, *_ in EDGES])
 def test_edges(name, cases):
     *columns, want = map(np.asarray, zip(*cases))

@@ -558,6 +558,7 @@ WIDE = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", WIDE)
 def test_differentiating_64_bits_from_outside(name):
     f = wide(WIDE[name])

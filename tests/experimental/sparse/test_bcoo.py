@@ -179,6 +179,7 @@ def test_vmap_over_batch_axes():
     check(jax.tree.map(lambda x: x[1], mat), dense[1])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32", "uint8", "complex64"])
 def test_dtypes(dtype):
     mat = sparse.BCOO.fromdense(MATRIX.astype(dtype))
