@@ -255,9 +255,33 @@ def test_a_vector_is_shared_out_in_pages_of_a_matrix(columns):
 def test_transposed_panels_follow_the_lines_that_they_read():
     """Squares are taken along a row of the operand, however few panels there are."""
     x, w = whole(10, 200, 1024), whole(11, 256, 1024)
-    program = planned(lambda x, w: x @ w.T, x, w)
+    program = planned(lambda x, w: jnp.tanh(x @ w.T), x, w)
     (pack,) = (step for _, step in program.steps() if step.name == "launch")
     assert pack.nest.tile is not None and pack.nest.order[-1] == pack.nest.tile
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("m, k, n", [(256, 512, 512), (100, 303, 130), (300, 1100, 161), (1700, 250, 200)])
+def test_tasks_turn_panels_of_a_transposed_operand(m, k, n, dtype):
+    """With terms in two parts, and columns beyond the panels: the bits are those of an operand that lies the other way."""
+    rng = np.random.default_rng(2)
+    x, w = ((rng.normal(size=shape) * (9 if dtype == np.int32 else 1)).astype(dtype) for shape in ((m, k), (n, k)))
+    with jax.enable_x64(dtype == np.float64):
+        f = jax.jit(lambda x, w: x @ w.T)
+        program = planned(f, jnp.asarray(x), jnp.asarray(w))
+        (step,) = (step for _, step in program.steps())
+        assert step.plan.packs and step.plan.apart == k and step.plan.contraction.type.name == np.dtype(dtype).name
+        np.testing.assert_array_equal(f(x, w), jax.jit(jnp.matmul)(x, np.ascontiguousarray(w.T)))
+        (interpreted,) = run(program, [x, w])
+        np.testing.assert_allclose(interpreted, f(x, w), rtol=1e-4, atol=1e-4)
+
+
+def test_panels_are_turned_by_few_tasks():
+    """By two, each thread would transpose all of them for its rows."""
+    terms, columns = 512, 1024
+    form = Contraction(TYPES["float32"], (), (Axis(500, terms, 0, columns),), columns, (Axis(terms, 1, 1, 0),))
+    t = contraction.tasks(contraction.plan(form, ICE_LAKE, terms), ICE_LAKE, False, False)
+    assert t.row_blocks == 1 and t.column_blocks > 1
 
 
 def test_whole_lines_of_a_left_operand_are_taken_apart_at_once():
@@ -272,7 +296,7 @@ def test_threads_share_what_is_only_moved_sooner_than_what_is_computed():
     """Moving waits for memory: it takes longer than is counted."""
     chunk = lambda f, *args: next(s.chunk for _, s in planned(f, *args).steps() if s.name == "launch")
     x, w = whole(14, 100, 512), whole(15, 256, 512)
-    assert chunk(lambda x, w: x @ w.T, x, w) is not None
+    assert chunk(lambda x, w: jnp.tanh(x @ w.T), x, w) is not None
     assert chunk(lambda w: jnp.abs(w) + 1, w) is None
     small = whole(16, 256, 256)
     layers = [small] * 13

@@ -94,7 +94,7 @@ class _Loops:
     def _task(self) -> str:
         e, t = self.e, self.tasks
         a, b, c, *packed = (parallel.load_pointer(e, i) for i in range(self.operands))
-        beyond = self._number(self.plan.panels * self.plan.columns)
+        beyond = self._number(self.plan.panels * self.plan.columns * self.plan.apart)
         rest = packed[0] if packed else e.element(b, self.type.memory, beyond)
         opened = None
         if t.has_whole_members:
@@ -188,7 +188,7 @@ class _Loops:
         does nothing else. Tiles of what may be small may read it once for each of their rows; the first tile is whole.
         """
         p, last = self.plan, (self.tasks.row_blocks - 1) * self.tasks.rows
-        return p.packs and len(p.inside) == 1 and not self.contraction.small and last < p.full
+        return p.packs and p.apart == 1 and len(p.inside) == 1 and not self.contraction.small and last < p.full
 
     def _panel(self, a, b, c, length, adds, columns: int, low, high) -> None:
         """Columns of rows from `low` to `high` (see `Plan.units`), from the task's memory, if it copies panels."""
@@ -206,8 +206,8 @@ class _Loops:
         outer = math.prod(x.extent for x in p.inside[:-1])
         count = e.op(f"mul nuw nsw i64 {length}, {outer}") if outer > 1 else length
         lanes = self._number(columns - (self._vectors(columns) - 1) * p.width)
-        e.do(f"call void {copies}(ptr {b}, ptr {self.scratch}, i64 {count}, i64 {self._number(p.inside[-1].b)}, "
-             f"i64 {lanes})")  # fmt: skip
+        step = self._number(p.inside[-1].b if p.apart == 1 else p.apart)
+        e.do(f"call void {copies}(ptr {b}, ptr {self.scratch}, i64 {count}, i64 {step}, i64 {lanes})")
         self._rows(a, self.scratch, c, length, adds, columns, low, high)
 
     def _columns(self, a, b, rest, c, length, adds, rows, panels, last) -> None:
@@ -217,7 +217,7 @@ class _Loops:
         at = j
         if p.packed:
             at = e.op(f"mul nuw nsw i64 {j}, {self._number(math.prod(x.extent for x in self.contraction.terms))}")
-        b = self._moved(b, at, p.columns)
+        b = self._moved(b, at, p.columns * p.apart)
         self._panel(a, b, self._moved(c, j, p.columns), length, adds, p.columns, *rows)
         e.end_loop(opened)
         c = e.element(c, self.type.memory, self._number(p.panels * p.columns))
@@ -308,7 +308,7 @@ class _Loops:
     def _packing_text(self, columns: int) -> str:
         p, vectors, told = self.plan, self._vectors(columns), self._told(columns)
         if not self._keeps:
-            return tiles.packing(tiles.Panel(self.type, p.width, vectors, told))
+            return (tiles.packing if p.apart == 1 else tiles.turning)(tiles.Panel(self.type, p.width, vectors, told))
         return tiles.text(tiles.Tile(self.type, p.width, p.rows, vectors, told, (), bool(p.outside), keeps=True))
 
     def _told(self, columns: int) -> int:

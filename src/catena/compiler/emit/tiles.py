@@ -248,6 +248,46 @@ def packing(panel: Panel) -> str:
     return "\n".join([f"({PACKING}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
+@remembered(256)
+def turning(panel: Panel) -> str:
+    """The same of a B whose terms lie side by side, its columns `by_b` elements apart: squares are transposed in
+    registers, the last of the terms by one that overlaps the one before.
+    """
+    e, width = Emitter(), panel.width
+    partial = panel.last != width
+    if panel.vectors > partial:
+        j, opened = e.begin_loop(0, panel.vectors - partial)
+        _turn(e, panel, j, None)
+        e.end_loop(opened)
+    if partial:
+        _turn(e, panel, str(panel.vectors - 1), "%lanes" if panel.last == ARGUMENT else str(panel.last))
+    return "\n".join([f"({PACKING}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _turn(e: Emitter, panel: Panel, j: str, lanes: str | None) -> None:
+    """Writes vector `j` of the rows of a panel. Where so many of its `lanes` are columns, the last of these is read in
+    the place of the others.
+    """
+    width, memory = panel.width, panel.type.memory
+    first = e.element("%b", memory, e.op(f"mul nsw i64 {e.op(f'mul nuw nsw i64 {j}, {width}')}, %by_b"))
+    to = e.element("%to", memory, e.op(f"mul nuw nsw i64 {j}, {width}"))
+    steps = ["%by_b"] * (width - 1)
+    if lanes is not None:
+        steps = [e.op(f"select i1 {e.op(f'icmp ugt i64 {lanes}, {i}')}, i64 %by_b, i64 0") for i in range(1, width)]
+    last = e.op(f"sub nsw i64 %k, {width}")
+    k, opened = e.begin_loop(0, "%k", width)
+    at, v = e.least(k, last), vector(memory, width)
+    places = [e.element(first, memory, at)]
+    for step in steps:
+        places.append(e.element(places[-1], memory, step))
+    rows = [e.op(f"load {v}, ptr {place}, align {panel.type.bytes}") for place in places]
+    row = panel.vectors * width
+    start = e.element(to, memory, e.op(f"mul nuw nsw i64 {at}, {row}"))
+    for i, x in enumerate(e.transposed(rows, memory)):
+        e.do(f"store {v} {x}, ptr {e.element(start, memory, i * row)}, align {panel.type.bytes}")
+    e.end_loop(opened)
+
+
 def _zero(t: Type) -> str:
     return "0.0" if t.kind == "f" else "0"
 

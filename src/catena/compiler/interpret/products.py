@@ -34,7 +34,7 @@ def contract(memory: Memory, step: Contract) -> None:
     if p.packed:
         b = _unpacked(memory, step, dtype, members, terms)
     else:
-        axes = (*form.batch, *form.terms, Axis(form.columns, 0, 1, 1))
+        axes = (*form.batch, *form.terms, Axis(form.columns, 0, p.apart, 1))
         b = _walk(memory[step.b].view(dtype), axes, "b").reshape(members, terms, form.columns)
     made = _product(*(operations.widen(x, form.type) for x in (a, b)))
     axes = (*form.batch, *form.rows, Axis(form.columns, 0, 1, 1))

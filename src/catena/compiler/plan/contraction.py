@@ -25,6 +25,7 @@ SOONER = 0.02  # of the time: what another tile than that which is quickest when
 EVEN = 1.06  # times as long may tiles take that halve the rows
 RAGGED = 0.03  # of the time: what one function for all numbers of rows that are left may cost
 LEAST_TERMS = 128  # of tiles that read A across: with fewer, starting a tile takes the time that copying it does
+SQUARES = (4, 8, 16)  # lanes of a square that is transposed in registers
 FAR = 4.0  # times as long: tiles that find about each number of A in another line, not in the nearest cache
 TASKS_OF_ROW = 4, 8  # at most, each of columns that lie side by side: the more where these are a page of memory
 
@@ -75,6 +76,7 @@ class Plan(NamedTuple):
     in_tiles: bool  # whether A lies in panels of a tile's rows, the last one with room for as many
     outside: tuple[Part, ...]  # loops around the tiles, outermost first
     inside: tuple[Axis, ...]  # the terms of a tile
+    apart: int = 1  # elements of B, where it lies unpacked, from one column to the next
 
     @property
     def panels(self) -> int:
@@ -192,9 +194,9 @@ def merged(axes) -> tuple[Axis, ...]:
 # ---- what to do --------------------------------------------------------------------------------------------
 
 
-def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: int = 1, moved: int = 0) -> Plan:
-    """The plan; `contiguous` says whether the columns of B lie side by side, `times` how often it is used as it is,
-    `moved` how often A is once it is copied, 0 where it may not be.
+def plan(contraction: Contraction, machine: Machine, apart: int, times: int = 1, moved: int = 0) -> Plan:
+    """The plan; `apart` says how many elements lie from one column of B to the next, 0 where tasks do not pack columns
+    that lie so, `times` how often B is used as it is, `moved` how often A is once it is copied, 0 where it may not be.
     """
     width, limits = machine.vector_bytes // contraction.type.bytes, machine.products
     contraction = contraction._replace(rows=_tiled_last(contraction, width, machine))
@@ -216,12 +218,13 @@ def plan(contraction: Contraction, machine: Machine, contiguous: bool, times: in
     from_afar = bytes_ > (machine.memory.first_cache if times == 1 else machine.memory.second_cache)
     longest = TERMS_OF_ROW if repeats == 1 and from_afar else limits.terms
     in_panels = is_large and (contraction.columns > columns or contraction.terms[-1].b > contraction.columns)
-    if contiguous and in_panels and times == 1 and len(contraction.rows) == 1:
+    if apart and in_panels and times == 1 and len(contraction.rows) == 1:
         least = (1 if bytes_ > machine.memory.second_cache else 4) * limits.packing.rows_in_tasks
         outside, inside = _blocked(contraction, columns, longest, machine)
-        if repeats >= least and _packs(inside, columns, contraction.type.bytes, machine):
-            return Plan(contraction, width, rows, columns, False, True, in_tiles, outside, inside)
-    packed = not contiguous or (in_panels and repeats * times >= limits.packing.rows)
+        packs = _packs(inside, columns, contraction.type.bytes, machine)
+        if repeats >= least and packs and (apart == 1 or _is_turned(contraction.type, inside, width)):
+            return Plan(contraction, width, rows, columns, False, True, in_tiles, outside, inside, apart)
+    packed = apart != 1 or (in_panels and repeats * times >= limits.packing.rows)
     if packed:
         terms, batch = _counting(contraction.terms, "b"), _counting(contraction.batch, "b")
         contraction = contraction._replace(terms=merged(terms), batch=merged(batch))
@@ -263,6 +266,15 @@ def _packs(inside: tuple[Axis, ...], columns: int, size: int, machine: Machine) 
     terms = [Axis(x.extent, 0, x.b, 0) for x in inside]
     panel = math.prod(x.extent for x in inside) * columns * size
     return len(merged(terms)) == 1 and panel <= machine.products.packing.panel
+
+
+def _is_turned(type_: Type, inside: tuple[Axis, ...], width: int) -> bool:
+    """Whether a task may copy panels of a B whose columns do not lie side by side: its terms do, and are whole squares
+    of as many lanes.
+    """
+    if type_.memory != type_.register or width not in SQUARES or len(inside) > 1:
+        return False
+    return inside[0].b == 1 and inside[0].extent >= width
 
 
 def _counting(axes, operand: str, step: int = 1) -> tuple[Axis, ...]:
@@ -434,7 +446,8 @@ def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
     down = min(p.units, -(-wanted // across))
     units, panels = -(-p.units // down), max(1, -(-p.panels // across))
     if p.packs:
-        units = -(-p.units // _down(p.row.extent, 1 if by_rows else p.panels, wanted, machine))
+        least = 2 if p.apart == 1 else 1  # where panels are transposed, that is not done for each half of the rows
+        units = -(-p.units // _down(p.row.extent, 1 if by_rows else p.panels, wanted, least, machine))
         panels = p.panels if by_rows else -(-p.panels // min(p.panels, -(-wanted // -(-p.units // units))))
     elif not p.strips:
         read = math.prod(x.extent for x in p.contraction.terms) * columns // across * p.contraction.type.bytes
@@ -463,12 +476,12 @@ def _across(wanted: int, units: int, panels: int, rows: int, columns: int) -> in
     return min(enough, key=lambda way: way[0] * columns + way[1] * rows, default=(0, 1))[1]
 
 
-def _down(rows: int, panels: int, wanted: int, machine: Machine) -> int:
+def _down(rows: int, panels: int, wanted: int, least: int, machine: Machine) -> int:
     """In how many blocks of rows tasks are cut that pack: the fewest for which there are about as many as `wanted`, but
-    two where rows allow it: a thread's rows are likely in its core's cache (see `runtime.threads`).
+    the `least` where rows allow it: of two, a thread's rows are likely in its core's cache (see `runtime.threads`).
     """
     fewest, most = (-(-rows // each) for each in (machine.products.packing.task_rows, machine.products.task_rows))
-    return max(fewest, min(most, max(wanted // panels, 2)))
+    return max(fewest, min(most, max(wanted // panels, least)))
 
 
 def _most_tasks(p: Plan, machine: Machine) -> int:

@@ -145,9 +145,9 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     form = Contraction(TYPES[NAMES[v.dtype]], batch, lines, n, terms, small)
     if context.check_bounds:
         walks.check(form, a, b, v, columns)
-    side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)
+    apart = _apart(columns) if step.epilogue is None else int(_apart(columns) == 1)
     times, moved = (0 if x is None else views.uses(frame, x[0]) for x in (layout, left))
-    plan = p.known(contraction.plan, form, side_by_side, times or 1, moved)
+    plan = p.known(contraction.plan, form, apart, times or 1, moved)
     strips = None if left is None or not plan.in_tiles else _in_tiles(p, frame, left, plan)
     packed = None if layout is None or not plan.packed else _panels(p, frame, layout, plan)
     panels, rest = packed or (p.address(frame, b), None)
@@ -165,6 +165,11 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     if strips is not None:
         p.free_here(frame, (strips,))
     follow(p, frame, step, after, in_place)
+
+
+def _apart(columns: tuple[Axis, ...]) -> int:
+    """The elements of a right operand from one column to the next; 0 where that differs."""
+    return columns[0].b if len(columns) == 1 else int(not columns)
 
 
 def _finds_threads_awake(p: Planner, frame: Frame, values) -> bool:
