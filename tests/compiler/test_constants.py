@@ -246,3 +246,12 @@ def test_a_float_and_the_same_again_may_be_nan():
     np.testing.assert_array_equal(difference, [np.nan, np.nan, 0])
     np.testing.assert_array_equal(equal, [False, True, True])
     np.testing.assert_array_equal(product, [np.nan, np.nan, 0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, jnp.bfloat16, np.float16])
+def test_no_float_is_below_itself(dtype):
+    x = np.asarray([np.nan, np.inf, 1.0, -0.0]).astype(dtype)
+    with jax.enable_x64():
+        for f in (lax.lt, lax.gt):
+            assert not jax.jit(lambda x, f=f: f(x, x))(x).any()
+            assert not any("load" in nest for nest in nests(lambda x, f=f: f(x, x), x))

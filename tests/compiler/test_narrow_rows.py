@@ -80,3 +80,14 @@ def test_lanes_of_pairs_are_filled():
             jax.make_jaxpr(lambda b: overlaps(jnp, fold, b))(np.zeros((53, 4), np.float32)), machine=X86_64_V4
         )
         assert "@llvm.minimum.v16f32" in text and "<2 x float>" not in text
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_functions_of_few_columns_fill_lanes(n):
+    """A function takes as long for two lanes as for sixteen, and what lies apart is read one by one in any case."""
+    x = RNG.uniform(0.5, 2, (1000, n, n)).astype("float32")
+    of_diagonal = lambda x: jnp.log(jnp.diagonal(x, 0, -2, -1))
+    text = text_of(jax.make_jaxpr(of_diagonal)(x), machine=X86_64_V4)
+    assert "<16 x float>" in text and f"<{n} x float>" not in text
+    alone = jax.jit(jnp.log)(np.diagonal(x, 0, -2, -1).copy())
+    np.testing.assert_array_equal(jax.jit(of_diagonal)(x), alone)

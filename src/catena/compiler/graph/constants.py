@@ -15,6 +15,7 @@ import numpy as np
 
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.symbols import array_of
+from catena.core.dtypes import KIND
 
 _ARITHMETIC: dict[str, Callable] = {
     "add": np.add,
@@ -101,8 +102,10 @@ ABSORBING = {"and": _false, "or": _true, "mul": _no_number}
 COMMUTING = ("add", "mul", "and", "or", "xor", "eq", "ne", "max", "min")
 SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 OF_ZERO = {"lt": False, "ge": True}  # what numbers without a sign are, compared with zero
-# What is known of a number and the same again, but for floats, which may be NaN.
+# What is known of a number and the same again; of floats, which may be NaN, that neither is below the other.
 OF_SAME = {"sub": 0, "xor": 0, "rem": 0, "ne": 0, "lt": 0, "gt": 0, "eq": 1, "le": 1, "ge": 1}
+OF_SAME_FLOATS = {"lt": 0, "gt": 0}
+SAME = dict.fromkeys("iub", OF_SAME) | {"f": OF_SAME_FLOATS}  # by the kind of the operands
 # Of which numbers functions have exact values, and which; those that are 0 at 0 keep its sign.
 EXACT = {"log": (1, 0), "exp": (0, 1), "exp2": (0, 1), "cos": (0, 1), "cosh": (0, 1)}
 ZERO_AT_ZERO = ("log1p", "expm1", "sin", "tan", "sinh", "tanh", "asin", "atan", "asinh", "atanh")
@@ -124,8 +127,8 @@ def known(b, op: str, xs: tuple, shape: tuple):
         return _of_choice(b, op, xs[0])
     if len(xs) != 2:
         return None
-    if xs[0] is xs[1] and op in OF_SAME and xs[0].dtype.kind in "iub":
-        return b.full(shape, np.asarray(OF_SAME[op], bool if op in COMPARISONS else xs[0].dtype))
+    if xs[0] is xs[1] and op in (same := SAME.get(KIND[xs[0].dtype], {})):
+        return b.full(shape, np.asarray(same[op], bool if op in COMPARISONS else xs[0].dtype))
     if xs[0] is xs[1] and op == "div" and xs[0].dtype.kind in "iu":
         zero, by_zero, one = (b.full(shape, np.asarray(n).astype(xs[0].dtype)) for n in (0, -1, 1))
         return b.map("select", b.map("eq", xs[0], zero), by_zero, one)

@@ -527,10 +527,11 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
     offsets += [(s.offset, s.dtype, 2) for s in nest.stores]
     written = 2 if any(f.running for f in nest.folds) else 2 / max(len(nest.folds), 1)  # after the loops, not in them
     offsets += [(offset, dtype, written) for f in nest.folds for _, dtype, offset in f.dests]
+    functions = 0 if nest.folds else sum(s.op in COSTLY for s in nest.stmts)  # for all lanes, however few are used
     for d in candidates:
         if d in nest.rows:
             continue
-        score, together = min(nest.extents[d], width) / width, columns.offsets(nest, d)
+        score, together = (1 + functions) * min(nest.extents[d], width) / width, columns.offsets(nest, d)
         for a, dtype, weight in offsets:
             fit = _fit(a, d, nest, columns.MOST if a in together else shuffled)
             score += weight * (ONE_BY_ONE if fit < 0 and TYPES[dtype].bytes < GATHERED else fit)

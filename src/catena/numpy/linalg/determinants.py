@@ -13,7 +13,6 @@ from catena.core.array import Array, make_array
 from catena.numpy import reductions
 from catena.numpy.boundary import (
     broadcast_to,
-    convert,
     run,
 )
 from catena.numpy.diagonals import diagonal
@@ -213,7 +212,7 @@ def _direction(values, sizes):
     if not dtypes.is_complex(values.dtype):
         return lax.sign(values)
     sizes = lax.select(lax.eq(sizes, lax.full_like(sizes, 0)), lax.full_like(sizes, 1), sizes)
-    return lax.div(values, convert(sizes, values.dtype))
+    return lax.complex(lax.div(lax.real(values), sizes), lax.div(lax.imag(values), sizes))
 
 
 def _slogdet_value(value):
