@@ -29,6 +29,7 @@ from catena.core.scalar_types import ScalarType
 from catena.core.shapes import broadcast_shapes, check_axes
 from catena.core.trace import Tracer, find_concrete
 from catena.core.zeros import get_aval
+from catena.lax.policy import CONVERTED_HALVES, F16
 from catena.lax.structure import repeated
 from catena.numpy.protocol import Overridden, takes_part
 from catena.runtime import buffers
@@ -236,9 +237,14 @@ def convert(x, dtype, weak: bool = False):
         return make_array(casts.convert(scalar_value(x), dtype), weak)
     if x.dtype == dtype and x.weak_type == weak:
         return x
-    if type(x) is Array and context.trace is None and not context.checks and x._value.size < CONVERTED:
+    if type(x) is Array and context.trace is None and not context.checks and _is_small(x._value, dtype):
         return make_array(casts.convert(x._value, dtype), weak)
     return lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak)
+
+
+def _is_small(x: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether NumPy converts an array as quickly as anything."""
+    return x.size < CONVERTED and (x.size < CONVERTED_HALVES or F16 not in (x.dtype, dtype))
 
 
 def convert_as_asked(x, dtype, weak: bool = False):

@@ -161,19 +161,30 @@ def take_along_axis(
     mode = lax.GatherScatterMode.from_any("fill" if mode is None else mode)
     if mode is lax.GatherScatterMode.ONE_HOT:
         mode, fill_value = lax.GatherScatterMode.FILL_OR_DROP, 0
-    if direct(arr) and direct(indices) and wrap and indices.size < LARGE:
-        try:
-            if arr._value.ndim == 1:
-                return make_array(arr._value.take(indices._value), arr.weak_type)
-            return make_array(np.take_along_axis(arr._value, indices._value, axis), arr.weak_type)
-        except (IndexError, ValueError, TypeError):  # the general path fills, or says what is wrong
-            pass
+    if arr.ndim == 1 and wrap and indices.size < LARGE and (found := _taken(arr, indices, 0)) is not None:
+        return found
     return _along(arr, indices, axis, mode, fill_value, wrap)
+
+
+def _taken(arr, indices, axis: int) -> Array | None:
+    """``take_along_axis`` by NumPy; None where that is not asked, and where the general path fills, or refuses."""
+    if not (direct(arr) and direct(indices)):
+        return None
+    try:
+        if arr.ndim == 1:
+            return make_array(arr._value.take(indices._value), arr.weak_type)
+        return make_array(np.take_along_axis(arr._value, indices._value, axis), arr.weak_type)
+    except (IndexError, ValueError, TypeError):
+        return None
 
 
 @whole
 def _along(arr, indices, axis: int, mode, fill_value, wrap: bool):
-    """``take_along_axis`` as one gather of single elements, of which the other axes are batch axes."""
+    """``take_along_axis`` as one gather of single elements, of which the other axes are batch axes. NumPy, which makes
+    indices of all axes, does the first calls.
+    """
+    if wrap and (found := _taken(arr, indices, axis)) is not None:
+        return found
     others = lambda shape: tuple(1 if i == axis else n for i, n in enumerate(shape))  # noqa: E731
     common, size = lax.broadcast_shapes(indices.shape, others(arr.shape)), arr.shape[axis]
     if 0 in common:
