@@ -240,6 +240,25 @@ def test_a_number_divided_by_itself(dtype):
         assert not any("div" in nest or "rem" in nest for nest in nests(lambda x, f=f: f(x, x), x))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint8])
+def test_quotients_by_constants_are_rounded_down_by_their_remainders(dtype):
+    x = np.asarray([0, 1, 6, 7, 8, 13, 100, np.iinfo(dtype).max, np.iinfo(dtype).min], dtype)
+    x = np.concatenate([x, np.negative(x)]) if dtype != np.uint8 else x
+    for by in (1, 7, 100, *((-1, -7) if dtype != np.uint8 else ())):
+        got, apart = jax.jit(lambda x, k=by: x // k)(x), jax.jit(lambda x, y: x // y)(x, np.full_like(x, by))
+        assert bits(got) == bits(apart)
+        assert not any("sign" in nest for nest in nests(lambda x, k=by: x // k, x))
+    assert jax.jit(lambda x: x // 0)(x).tolist() == jax.jit(lambda x, y: x // y)(x, x * 0).tolist()
+
+
+def test_quotients_of_positions_are_as_rounded():
+    """Numbers that count from zero have no remainder below it."""
+    f = lambda: (jnp.arange(1000) // 10, jnp.arange(1000) % 10)
+    assert not any("select" in nest for nest in nests(f))
+    np.testing.assert_array_equal(jax.jit(f)()[0], np.arange(1000) // 10)
+    np.testing.assert_array_equal(jax.jit(f)()[1], np.arange(1000) % 10)
+
+
 def test_a_float_and_the_same_again_may_be_nan():
     x = np.asarray([np.nan, np.inf, 1.0], np.float32)
     difference, equal, product = jax.jit(lambda x: (x - x, x == x, x * 0))(x)

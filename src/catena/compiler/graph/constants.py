@@ -43,8 +43,8 @@ _OF_TRUTHS: dict[str, Callable] = {
 # By the kind of the operands.
 DONE = {
     "f": _ARITHMETIC | _OF_FLOATS | COMPARISONS,
-    "i": _ARITHMETIC | COMPARISONS,
-    "u": _ARITHMETIC | COMPARISONS,
+    "i": _ARITHMETIC | COMPARISONS | {"sign": np.sign},
+    "u": _ARITHMETIC | COMPARISONS | {"sign": np.sign},
     "b": _OF_TRUTHS,
 }
 
@@ -134,6 +134,8 @@ def known(b, op: str, xs: tuple, shape: tuple):
         return b.map("select", b.map("eq", xs[0], zero), by_zero, one)
     if op in SWAPPED:
         return _of_zero(b, op, xs, scalars, shape)
+    if op == "and" and (found := _is_above_floor(b, *xs)) is not None:
+        return found
     if op == "pow" and scalars[1] is not None and scalars[1] == 2:
         return b.map("square", xs[0])
     if op == "div" and scalars[1] is not None and (factor := _exact_inverse(scalars[1])) is not None:
@@ -172,6 +174,25 @@ def _of_zero(b, op: str, xs: tuple, scalars: list, shape: tuple):
     if op not in OF_ZERO or scalars[1] is None or scalars[1].dtype.kind != "u" or scalars[1] != 0:
         return None
     return b.full(shape, np.asarray(OF_ZERO[op]))
+
+
+def _is_above_floor(b, signs, rests):
+    """Whether the quotient of an integer by a constant lies above the one that is rounded down: by its remainder alone,
+    where the program asks whether both have other signs, and something remains.
+    """
+    if not (_is_map(signs, "ne") and _is_map(rests, "ne")):
+        return None
+    (sign, of_constant), (rest, zero) = signs.args, rests.args
+    if not (_is_map(sign, "sign") and _is_map(rest, "rem") and sign.args[0] is rest.args[0] and is_zero(zero)):
+        return None
+    by, given = scalar(rest.args[1]), scalar(of_constant)
+    if by is None or given is None or by.dtype.kind != "i" or by == 0 or given != np.sign(by):
+        return None
+    return b.map("lt" if by > 0 else "gt", rest, zero)
+
+
+def _is_map(x, op: str) -> bool:
+    return x.form == "map" and x.params.op == op
 
 
 def _exact_inverse(x: np.ndarray) -> np.ndarray | None:
