@@ -5,6 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.compiler.native.host import this_machine
 from convolutions import WAYS, check, convolve, padded, reference
 
 rng = np.random.default_rng(0)
@@ -156,3 +157,19 @@ def test_long_rows_of_taps(taps, padding):
     padded = np.pad(x, ((0, 0), (0, 0), (max(low, 0), high)))[..., max(-low, 0) :]
     wanted = np.stack([[np.correlate(row[0], w[0, 0], "valid")] for row in padded])
     np.testing.assert_allclose(got, wanted, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("outputs", [2, 3, 5, 8])
+@pytest.mark.parametrize("taps, inputs", [(2, 8), (4, 4), (1, 16), (2, 4), (3, 8)])
+def test_terms_that_fill_a_vector_once(outputs, taps, inputs):
+    """Among them transposed convolutions with strides, whose taps are shared out."""
+    x, w = (rng.normal(size=s).astype(np.float32) for s in ((3, inputs, 7, 9), (outputs, inputs, 1, taps)))
+    check(x, w, "NHWC", window_strides=(1, 1), padding=((0, 0), (taps // 2, 1)))
+
+
+def test_no_lanes_of_such_terms_are_taken_apart():
+    numbers = ("NHC", "HIO", "NHC")
+    f = jax.jit(lambda x, w: jax.lax.conv_general_dilated(x, w, (1,), "SAME", dimension_numbers=numbers))
+    lanes = this_machine().vector_bytes // 4
+    text = f.lower(np.ones((50, 9, lanes // 2), "float32"), np.ones((2, lanes // 2, 3), "float32")).compile()
+    assert "contract" in text.as_text("program")

@@ -108,7 +108,7 @@ ROWS = [
      "test_what_is_rolled_and_padded_is_one_kernel"),
     (TEXTS, "compiler/test_stacked.py", "test_no_stack_is_stored"),
     (BITS, "compiler/test_stacked.py", "test_the_bits_are_those_of_the_stack"),
-    (TEXTS, "compiler/test_few_channels.py", "test_lanes_are_places"),
+    (TEXTS, "compiler/test_few_channels.py", "test_lanes_are_places", "test_no_lanes_of_such_terms_are_taken_apart"),
     (TEXTS, "compiler/test_few_outputs.py", "test_lanes_are_filled"),
     (BITS, "compiler/test_few_outputs.py", "test_a_batch_has_the_bits_of_its_members",
      "test_what_is_computed_around_it_does_not_change_it"),

@@ -157,15 +157,18 @@ def row_shape(v: Value) -> tuple:
 
 def has_few_channels(v: Value, machine: Machine) -> bool:
     """Whether a convolution has so few output channels that lanes are better filled with terms, as in a product with
-    few columns: the input channels, which are the last dimension of the image, with the taps beside them.
+    few columns: the input channels, which are the last dimension of the image, with the taps beside them. So few terms
+    as lanes are added up one by one: they fill lanes only where the places follow each other as rows of a matrix do.
     """
     n: Convolve = v.params
     image, w = v.args
     lanes = machine.vector_bytes // v.dtype.itemsize
     if n.by_places or not n.strides or n.feature_groups > 1 or n.batch_groups > 1 or n.lhs_spec[1] != image.ndim - 1:
         return False
-    terms = terms_side_by_side(w.shape, n.rhs_spec, n.dilation)
-    return 1 < w.shape[n.rhs_spec[0]] <= max(FEW, lanes // 2) and terms >= lanes
+    (o, inner, *_), terms = n.rhs_spec, terms_side_by_side(w.shape, n.rhs_spec, n.dilation)
+    if terms == w.size // w.shape[o] == lanes:
+        return 1 < w.shape[o] <= lanes // 4 and w.shape[inner] == lanes
+    return 1 < w.shape[o] <= max(FEW, lanes // 2) and terms >= lanes
 
 
 def sizes(v: Value) -> tuple[int, int, int, int]:
