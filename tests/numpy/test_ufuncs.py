@@ -591,6 +591,16 @@ def test_compiled_arctan2_of_few(dtype):
     np.testing.assert_array_equal(np.signbit(np.asarray(compiled, np.float32)), [False, True, True])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32"])
+def test_powers_of_one_integer_and_to_one_in_compiled_programs(dtype):
+    x, one = np.arange(70, dtype=dtype), np.array(3, dtype)
+    for f in (lambda x, k: k**x, lambda x, k: x**k, lambda x, k: (x[:, None] * k ** (x[:3] % 4)).sum(1)):
+        np.testing.assert_array_equal(catena.jit(f)(x, one), f(jnp.asarray(x), jnp.asarray(one)))
+    np.testing.assert_array_equal(
+        catena.jit(lambda x: 31**x)(jnp.arange(9)), np.array([31**k % 2**32 for k in range(9)], "uint32").view("int32")
+    )
+
+
 def test_integer_powers_are_one_equation_and_wrap_around():
     x, n = jnp.array([2, -3, 7, -1]), jnp.array([31, 3, 100, -1])
     wanted = [-(2**31), -27, pow(7, 100, 2**32), -1]

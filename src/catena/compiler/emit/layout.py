@@ -111,7 +111,7 @@ class Layout:
         constants of one that is written where it is used, LLVM computes.
         """
         s, v, name = self.nest.stmts[i], self.nest.vector, self.function(i)
-        if v is None or name == s.op and s.op not in vector_math.NAMES or len(s.args) < 2:
+        if v is None or name == s.op and s.op not in vector_math.NAMES or len(s.args) < 2 or TYPES[s.type].kind != "f":
             return ""
         same = [p for p, a in zip(vector_math.PARAMETERS, s.args) if not self.nest.depends[a] >> v & 1]
         given = [p for p, a in zip(vector_math.PARAMETERS, s.args) if p in same and self.nest.stmts[a].op != "const"]
