@@ -177,6 +177,13 @@ def test_dependencies_are_closed_and_definitions_named():
     assert ("pi_reduction_large", "double", 1) in vector_math.dependencies("sin", "float", 8)
 
 
+@pytest.mark.parametrize("name, lines", [("log_beta", 800), ("beta", 900), ("poch", 1400), ("log_betainc", 2400)])
+def test_long_functions_call_what_they_need_several_times(name, lines):
+    """Logarithms of gamma functions, written in place, were most of them, and of the time that LLVM took."""
+    assert ("log_gamma", "double", 16) in vector_math.dependencies(name, "float", 16)
+    assert vector_math.define(name, "float", 16).count("\n") < lines
+
+
 def test_unknown_name():
     with pytest.raises(ValueError, match="vector_math has no function 'sinc'; it has exp, "):
         vector_math.define("sinc", "float", 4)

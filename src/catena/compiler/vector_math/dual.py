@@ -108,6 +108,9 @@ class Forward:
     def lgamma(self, x):
         return self._chain(x, self.m.lgamma, lambda v, y: self.m.digamma(v))
 
+    def apart(self, function, *xs):
+        return function(self, *xs)
+
     def abs(self, x):
         return self._chain(x, self.m.abs, lambda v, y: self.m.where(v < 0.0, self.m.like(v, -1.0), 1.0))
 

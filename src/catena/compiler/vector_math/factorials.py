@@ -7,7 +7,7 @@ of the incomplete beta function ratios (1992), for the logarithm of the beta fun
 import math
 
 from . import fitted
-from .incomplete import LARGE_SHAPE, _stirling_rest
+from .incomplete import LARGE_SHAPE, _stirling_rest, log_gamma
 from .polynomials import fitted_to
 
 INF, NAN = math.inf, math.nan
@@ -117,9 +117,7 @@ def _log_beta_in_single(m, a, b):
     t = m.where(large, m.where(q < INF, q, 1e300), LARGE_SHAPE)
 
     def mixed():
-        s = m.where(large & ~both, p, 1.0)
-        rests = _stirling_rest(m, t) - _stirling_rest(m, s + t)
-        return one + rests - (t + (s - 0.5)) * m.log1p(s / t) - s * (m.log(t) - 1.0)
+        return _log_beta_of_one_large(m, one, m.where(large & ~both, p, 1.0), t)
 
     def even():
         s = m.where(both, p, LARGE_SHAPE)
@@ -133,37 +131,50 @@ def _log_beta_in_single(m, a, b):
     return m.where(m.equal(q, INF), -INF, value)
 
 
-def log_beta(m, a, b, precision):
-    """log |B(a, b)|: Stirling's series are combined where parameters are large, so that nothing cancels."""
+def log_beta_by_gammas(m, a, b):
+    """log |B(a, b)| to single precision where a parameter is not positive."""
     swap = a > b
     p, q = m.where(swap, b, a), m.where(swap, a, b)
+    large = (p < 0.0) & (q >= 2.0 * LARGE_SHAPE) & (2.0 * p > -q)  # so that the sum is large, too
+    first = m.apart(log_gamma, p)
+    value = first + (m.apart(log_gamma, q) - m.apart(log_gamma, p + q))
+    t = m.where(large, m.where(q < INF, q, 1e300), LARGE_SHAPE)
+    value = m.where_any(large, lambda: _log_beta_of_one_large(m, first, m.where(large, p, 1.0), t), value)
+    return m.where(m.equal(a, a) & m.equal(b, b), value, NAN)
+
+
+def _log_beta_of_one_large(m, log_gamma_of_s, s, t):
+    """Of a large t, by Stirling's series."""
+    rests = _stirling_rest(m, t) - _stirling_rest(m, s + t)
+    return log_gamma_of_s + rests - (t + (s - 0.5)) * m.log1p(s / t) - s * (m.log(t) - 1.0)
+
+
+def log_beta(m, a, b, precision):
+    """log |B(a, b)|: Stirling's series are combined where parameters are large, so that nothing cancels."""
     if precision > 1e-12:
-        positive = p > 0.0
         value = _log_beta_in_single(m, m.where(a > 0.0, a, 1.0), m.where(b > 0.0, b, 1.0))
-        return m.where_any(~positive, lambda: _log_beta_of_any(m, a, b, p, q, precision), value)
-    return _log_beta_of_any(m, a, b, p, q, precision)
+        return m.where_any(~((a > 0.0) & (b > 0.0)), lambda: m.apart(log_beta_by_gammas, a, b), value)
+    return _log_beta_in_double(m, a, b, precision)
 
 
-def _log_beta_of_any(m, a, b, p, q, precision):
+def _log_beta_in_double(m, a, b, precision):
+    swap = a > b
+    p, q = m.where(swap, b, a), m.where(swap, a, b)
     positive = p > 0.0
     slightly_negative = (p < 0.0) & (q >= 2.0 * LARGE_SHAPE) & (2.0 * p > -q)  # so that the sum is large, too
     large, both = (q >= LARGE_SHAPE) & positive | slightly_negative, p >= LARGE_SHAPE
     # Both parameters are small, or one is negative.
-    total = p + q
     tiny = (p < 1e-290) | (p * q < 1e-290)  # where the product of their gamma functions is beyond doubles
     t = m.where(large, m.where(q < INF, q, 1e300), LARGE_SHAPE)
 
     def of_small():
-        apart = lambda: m.lgamma(p) + (m.lgamma(q) - m.lgamma(total))
-        if precision > 1e-12:  # which asks for what is not positive only
-            return apart()
+        apart = lambda: m.apart(log_gamma, p) + (m.apart(log_gamma, q) - m.apart(log_gamma, p + q))
         ratio = _beta_of_small(m, positive & ~large & ~tiny, p, q, precision)
         return m.where_any(~(positive & ~tiny), apart, m.log(m.abs(ratio)))
 
     def mixed():
         s = m.where(large, p, 1.0)
-        rests = _stirling_rest(m, t) - _stirling_rest(m, s + t)
-        return m.lgamma(s) + rests - (t + (s - 0.5)) * m.log1p(s / t) - s * (m.log(t) - 1.0)
+        return _log_beta_of_one_large(m, m.lgamma(s), s, t)
 
     def even():
         s = m.where(both & large, p, LARGE_SHAPE)
@@ -212,7 +223,8 @@ def poch(m, z, n, precision):
         rests = _stirling_rest(m, whole) - _stirling_rest(m, s)
         log = (s - 0.5) * m.log1p(t / s) + t * (m.log(whole) - 1.0) + rests
         bad = large | at_pole | from_pole
-        log = m.where(large, log, m.lgamma(m.where(bad, 1.5, total)) - m.lgamma(m.where(bad, 1.5, z)))
+        parts = [m.apart(log_gamma, m.where(bad, 1.5, x)) for x in (total, z)]
+        log = m.where(large, log, parts[0] - parts[1])
         return sign_of_gamma(m, total) * sign_of_gamma(m, z) * m.exp(log)
 
     value = m.where_any(~small, by_logarithms, ratio)
@@ -222,7 +234,7 @@ def poch(m, z, n, precision):
 
     def between_poles():
         p, q = m.where(both, 1.0 - z, 1.0), m.where(both, 1.0 - total, 1.0)
-        mirrored = m.exp(m.lgamma(p) - m.lgamma(q))
+        mirrored = m.exp(m.apart(log_gamma, p) - m.apart(log_gamma, q))
         odd = ~m.equal(m.floor(n * 0.5) * 2.0, n)
         return m.where(odd, -mirrored, mirrored)
 

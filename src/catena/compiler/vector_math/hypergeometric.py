@@ -11,6 +11,7 @@ a series cancel, but for x < 0 < c; for c < 0 so do differences c - a - b next t
 import math
 
 from .factorials import gamma, sign_of_gamma
+from .incomplete import log_gamma
 
 INF, NAN = math.inf, math.nan
 TERMS = 20000.0
@@ -54,7 +55,7 @@ def _gamma_ratio(m, above: tuple, below: tuple, precision):
         safe = m.where(_is_pole(m, x), 1.0, x)
         value = m.where(small, gamma(m, m.where(small, safe, 1.0), precision), sign_of_gamma(m, safe))
         product = product * value if top else product / value
-        log = log + m.lgamma(safe) if top else log - m.lgamma(safe)
+        log = log + m.apart(log_gamma, safe) if top else log - m.apart(log_gamma, safe)
     value = m.where(small, product, product * m.exp(log))
     value = m.where(nothing & ~(m.abs(value) < INF), 0.0, value)
     return m.where(pole, INF, value)

@@ -118,6 +118,11 @@ STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 
 LARGE_SHAPE = 10.0  # from which on seven terms of Stirling's series suffice
 
 
+def log_gamma(m, x):
+    """log |gamma(x)|, for `m.apart`."""
+    return m.lgamma(x)
+
+
 def _stirling_rest(m, a, terms: int = len(STIRLING)):
     """log(gamma(a)) less (a - 1/2) log(a) - a + log(2 pi) / 2; four terms do for single precision."""
     t = 1.0 / a
@@ -415,7 +420,7 @@ def _beta_front(m, p, q, x, y, log_x, log_y, precision):
         s = m.where(both, 1.0, p)
         scaled = x * total
         scaled = m.where(scaled < 1e30, scaled, 1e30)  # where y^q is zero
-        rests = _stirling_rest(m, s + q) - _stirling_rest(m, q) - m.lgamma(1.0 + s)
+        rests = _stirling_rest(m, s + q) - _stirling_rest(m, q) - m.apart(log_gamma, 1.0 + s)
         return m.power(scaled, s) * s * m.exp(q * log_y + (q - 0.5) * m.log1p(s / q) - s + rests)
 
     def large():
@@ -424,7 +429,7 @@ def _beta_front(m, p, q, x, y, log_x, log_y, precision):
         return m.sqrt(p * (q / total) / 6.283185307179586) * m.exp(rests - excess)
 
     r = m.where(some, 1.0, q)
-    front = p * (r / (p + r)) * m.exp(m.lgamma(1.0 + p + r) - m.lgamma(1.0 + p) - m.lgamma(1.0 + r))
+    front = p * (r / (p + r)) * m.exp(_log_gamma_quotient(m, p, r))
     if precision < 1e-12:
         small = front * m.power(x, p) * m.power(y, r)
     else:
@@ -432,15 +437,19 @@ def _beta_front(m, p, q, x, y, log_x, log_y, precision):
     return m.where_any(both, large, m.where_any(some & ~both, mixed, small))
 
 
+def _log_gamma_quotient(m, p, r):
+    """log gamma(1 + p + r) / (gamma(1 + p) gamma(1 + r))."""
+    return m.apart(log_gamma, 1.0 + p + r) - m.apart(log_gamma, 1.0 + p) - m.apart(log_gamma, 1.0 + r)
+
+
 def _log_beta_front(m, p, q, log_x, log_y, x, y):
     """The logarithm of ``_beta_front``, also where that is zero."""
     total = p + q
     some, both = q >= LARGE_SHAPE, p >= LARGE_SHAPE
     r = m.where(some, 1.0, q)
-    ratio = m.lgamma(1.0 + p + r) - m.lgamma(1.0 + p) - m.lgamma(1.0 + r)
-    small = m.log(p * (r / (p + r))) + ratio + p * log_x + r * log_y
+    small = m.log(p * (r / (p + r))) + _log_gamma_quotient(m, p, r) + p * log_x + r * log_y
     s = m.where(both, 1.0, p)
-    rests = _stirling_rest(m, s + q) - _stirling_rest(m, q) - m.lgamma(1.0 + s)
+    rests = _stirling_rest(m, s + q) - _stirling_rest(m, q) - m.apart(log_gamma, 1.0 + s)
     mixed = s * (log_x + m.log(total)) + m.log(s) + q * log_y + (q - 0.5) * m.log1p(s / q) - s + rests
     _, excess = _beta_distance(m, p, q, x, y)
     rests = _stirling_rest(m, total) - _stirling_rest(m, p) - _stirling_rest(m, q)

@@ -25,7 +25,7 @@ from . import (
     text,
     trigonometric,
 )
-from .mathematics import written
+from .mathematics import Written, written
 from .text import Type, Value, Writer, symbol
 
 __all__ = ["ELEMENTARY", "NAMES", "arity", "declarations", "define", "dependencies", "is_inlined", "symbol"]
@@ -71,6 +71,7 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
 ALGORITHMS = {name: written(fun) for name, fun in algorithms.ALGORITHMS.items()}
 BESSEL = {fun.__name__: written(fun) for fun in (bessel.bessel_i0e, bessel.bessel_i1e)}
 EXACT = {"rem": remainder.rem}
+APART = algorithms.APART
 DIVIDED = {  # what processors have an instruction for, where the divisor is known; of what is rounded to fewer bits
     "quotient": inverses.quotient,
     "quotient_of_integers": inverses.quotient_of_integers,
@@ -177,6 +178,12 @@ def _write(name: str, elem: str, width: int) -> tuple[str, frozenset[str], tuple
         )
     if name in small.NAMES:
         return small.definition(name, elem, width)
+    if name in APART:
+        writer, type_ = Writer(), Type(elem, width)
+        parameters = PARAMETERS[: APART[name].__code__.co_argcount - 1]
+        result = APART[name](Written, *(Value(writer, type_, f"%{p}") for p in parameters))
+        typed = [f"{type_} %{p}" for p in parameters]
+        return text.define(symbol(name, elem, width), writer, typed, str(type_), result.name, often=False)
     if (stage := stages.of(name)) is not None:
         return _stages(stage[0], stage[2], elem, width).define(stage[1], name)
     if name not in FUNCTIONS:

@@ -127,6 +127,11 @@ class Numpy:
         return np.where(mask, rare(), otherwise)
 
     @staticmethod
+    def apart(function: Callable, *xs):
+        """``function(m, *xs)``, which is long, and seldom wanted or wanted several times."""
+        return function(Numpy, *xs)
+
+    @staticmethod
     def iterate(step: Callable, state: tuple) -> tuple:
         """``step`` until no lane is on; ``state[0]`` says which are."""
         while np.any(state[0]):
@@ -155,6 +160,14 @@ class Written:
     @staticmethod
     def where_any(mask, rare: Callable, otherwise):
         return text.if_any(mask, lambda: [text.select(mask, rare(), otherwise)], [otherwise])[0]
+
+    @staticmethod
+    def apart(function: Callable, *xs):
+        """A call of a function that has a name in the library: written in place each time, it would be most of the
+        text, and of LLVM's time.
+        """
+        xs = text.joined(*xs)
+        return text.call(xs[0].type, function.__name__, xs[0].elem, xs[0].type.width, *xs)
 
     @staticmethod
     def where(mask, on_true, on_false):
