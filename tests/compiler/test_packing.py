@@ -320,6 +320,17 @@ def test_threads_share_less_work_beside_what_they_share_for_sure():
     assert chunks(1 << 16) == [None, None]
 
 
+@pytest.mark.parametrize("between, steps", [(64, ["contract"]), (1 << 11, ["contract", "launch"])])
+def test_what_follows_a_small_product_is_shared_where_it_is_more(between, steps):
+    """Such as a gradient that is spread over pictures, which one thread would do with the rows of the product."""
+    g, w, x = whole(18, 8, 10), whole(19, 10, 32), whole(20, 8, between, 32)
+    f = lambda g, w, x: (g @ w)[:, None] * x
+    found = [step for _, step in planned(f, g, w, x).steps()]
+    assert [step.name for step in found] == steps
+    assert len(found) == 1 or found[1].chunk is not None
+    agrees(f, f, g, w, x)
+
+
 def test_threads_share_smaller_products_in_programs_of_many_steps():
     """The scores of a classifier, of many features: most of what is multiplied lies in other cores' caches."""
 

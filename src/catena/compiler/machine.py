@@ -50,6 +50,10 @@ class Sharing(NamedTuple):
         """Units of work between two questions whether somebody pressed Ctrl-C: about a tenth of a second."""
         return 32 * self.long_chunk
 
+    def least(self, awake: bool) -> int:
+        """Units of work from which on threads share a step that is not in a loop."""
+        return self.worthwhile_awake if awake else self.worthwhile
+
     def chunks(self, work: int) -> int:
         """Into how many chunks so much work is cut, where the loops allow it."""
         return max(min(self.most_chunks, max(work // self.chunk, 2)), work // self.long_chunk)

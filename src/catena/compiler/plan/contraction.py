@@ -439,7 +439,7 @@ def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
     """
     limits, members = machine.products, math.prod(x.extent for x in p.contraction.batch)
     most = _most_tasks(p, machine)
-    wanted = min(most, p.contraction.products // limits.task) if _is_shared(p, machine, in_loop) else 1
+    wanted = min(most, p.contraction.products // limits.task) if is_shared(p, machine, in_loop) else 1
     wanted = max(1, -(-wanted // members))
     rows, columns = math.prod(x.extent for x in p.contraction.rows), p.contraction.columns
     across = 1 if by_rows else _across(wanted, p.units, p.panels, rows, columns)
@@ -500,7 +500,7 @@ def _tasks_of_row(p: Plan, machine: Machine) -> int:
     return min(max(p.contraction.columns * p.contraction.type.bytes // machine.memory.page, few), many)
 
 
-def _is_shared(p: Plan, machine: Machine, in_loop: bool) -> bool:
+def is_shared(p: Plan, machine: Machine, in_loop: bool) -> bool:
     """Whether a contraction is worth being shared out."""
     limits = machine.products
     return p.contraction.products >= (limits.shared_in_loops if in_loop else limits.shared)
@@ -510,7 +510,7 @@ def has_rows_enough(p: Plan, machine: Machine, in_loop: bool) -> bool:
     """Whether tasks of whole rows are enough to share out, where each packs all of B."""
     rows = math.prod(x.extent for x in p.contraction.rows)
     enough = rows >= machine.sharing.row_tasks * machine.products.task_rows
-    return enough or not p.packs or not _is_shared(p, machine, in_loop)
+    return enough or not p.packs or not is_shared(p, machine, in_loop)
 
 
 def has_rows_in_order(p: Plan) -> bool:

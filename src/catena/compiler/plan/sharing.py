@@ -55,7 +55,7 @@ def _least(sharing: Sharing, nest: Nest, in_loop: bool, awake: bool) -> tuple[in
     What only brings elements to another layout waits for memory, whatever is counted.
     """
     least = sharing.worthwhile_in_loops if in_loop else sharing.worthwhile
-    usual = sharing.worthwhile_awake if awake and not in_loop else least
+    usual = least if in_loop else sharing.least(awake)
     if nest.folds or nest.sequential or any(s.op != "load" for s in nest.stmts) or not nest.stmts:
         return usual, usual
     return usual, least // (sharing.moving_awake if awake else sharing.moving)

@@ -19,7 +19,7 @@ from catena.compiler.graph.transposes import adds_along_lines
 from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.machine import Machine
-from catena.compiler.plan import alike, contraction, product_kinds, stitch, views, walks
+from catena.compiler.plan import alike, contraction, product_kinds, sharing, stitch, views, walks
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.plan.copies import beside, copied, copy
 from catena.compiler.plan.fuse import Step
@@ -154,6 +154,7 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     count(p, form.products, (a, b, v))
     has_whole_rows = n * math.prod(product_kinds.row_shape(v)) == v.size and contraction.has_rows_in_order(plan)
     in_tasks = has_whole_rows and contraction.has_rows_enough(plan, p.machine, p.depth > 0)
+    in_tasks = in_tasks and not _is_shared_alone(p, frame, step, plan)
     after, in_place = epilogue(p, frame, step, in_tasks)
     of_after = {} if after is None else p.operands(frame, after)
     awake = p.depth > 0 or (after is None and _finds_threads_awake(p, frame, (a, b, v)))
@@ -165,6 +166,13 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     if strips is not None:
         p.free_here(frame, (strips,))
     follow(p, frame, step, after, in_place)
+
+
+def _is_shared_alone(p: Planner, frame: Frame, step: Step, plan) -> bool:
+    """Whether threads share the epilogue of a product that they do not share, where it is a step of its own."""
+    if step.epilogue is None or p.depth or not p.machine.threads or contraction.is_shared(plan, p.machine, False):
+        return False
+    return sharing.work(step.epilogue) >= p.machine.sharing.least(frame.awake)
 
 
 def _apart(columns: tuple[Axis, ...]) -> int:
