@@ -204,7 +204,7 @@ def test_lines_of_a_left_operand_in_few_pages_are_read_where_they_lie():
 @pytest.mark.parametrize("spec", ["ted,eth->edh", "ted,teh->edh", "abted,abteh->abedh"])
 def test_left_operands_of_a_batch_are_copied_where_their_terms_lie_far_apart(spec):
     """As in gradients of experts' weights. The bits are those of the members by themselves."""
-    sizes = {"a": 2, "b": 1, "t": 200, "e": 3, "d": 259, "h": 140}
+    sizes = {"a": 2, "b": 1, "t": 200, "e": 3, "d": 259, "h": 530}
     x, g = (
         jnp.asarray(np.random.default_rng(n).normal(size=[sizes[c] for c in letters]).astype(np.float32))
         for n, letters in enumerate(spec.split("->")[0].split(","))

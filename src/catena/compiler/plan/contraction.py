@@ -245,7 +245,7 @@ def _is_read_across(contraction: Contraction, times: int, machine: Machine) -> b
         few = limits.packing.columns_of_short_rows
     if apart < least or row.extent < limits.most_rows or contraction.columns < few:
         return False
-    if times == 1 and not contraction.batch and _comes_soon(terms, apart, contraction.columns, machine):
+    if times == 1 and _comes_soon(terms, apart, contraction.columns, machine):
         return False
     return row.extent * terms * size > machine.memory.first_cache  # asked last: it hangs on each extent
 
