@@ -57,8 +57,8 @@ def softmax_of_product(x, w):
 
 
 def program():
-    f = lambda x, w: softmax_of_product(x, w.T)  # whose columns do not lie side by side, so they are packed before
-    return compiler.program_of(jax.make_jaxpr(f)(jnp.ones((128, 300)), jnp.ones((512, 300))))
+    f = lambda x, w: softmax_of_product(softmax_of_product(x, w), w.T)  # two products, one of which reads the other
+    return compiler.program_of(jax.make_jaxpr(f)(jnp.ones((128, 300)), jnp.ones((300, 512))))
 
 
 def test_what_is_wrong_is_found():
