@@ -28,3 +28,13 @@ def test_transposes(shape, dtype):
             got, expected = jax.jit(f)(x, row, column), f(x, row, column)
             assert got.dtype == expected.dtype
             np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("shape, perm", [((4, 1, 30, 20), (0, 2, 3, 1)), ((1, 50), (1, 0)), ((7, 1, 9), (1, 0, 2))])
+def test_axes_of_one_element_move_nothing(shape, perm):
+    """What is stored and has its axes of one element elsewhere is no other array, and not copied."""
+    x = np.random.default_rng(0).standard_normal(shape[1:]).astype("float32")
+    f = lambda x: jnp.transpose(jnp.stack([x * k for k in range(1, shape[0] + 1)]), perm)
+    program = jax.jit(f).lower(x).compile().as_text("program")
+    assert " 0 bytes of temporaries" in program
+    np.testing.assert_array_equal(jax.jit(f)(x), f(x))

@@ -128,6 +128,7 @@ ROWS = [
      "test_rows_are_written_once_past_the_caches_and_updates_are_fetched_before"),
     (TEXTS, "compiler/test_one_each.py", "test_a_cross_entropy_and_its_gradient_are_one_pass"),
     (TEXTS, "compiler/test_splitting.py", "test_nothing_is_divided", "test_few_heads_whose_lanes_run_elsewhere"),
+    (TEXTS, "compiler/test_transposes.py", "test_axes_of_one_element_move_nothing"),
     (TEXTS, "compiler/test_narrow_rows.py", "test_no_byte_is_gathered", "test_lanes_of_pairs_are_filled",
      "test_functions_of_few_columns_fill_lanes"),
     (TEXTS, "compiler/test_shared_places.py", "test_small_elements_are_read_before_they_are_folded"),

@@ -189,8 +189,8 @@ class Builder:
         perm = tuple(int(p) for p in permutation)
         if x.form == "transpose":
             x, perm = x.args[0], transposes.composed(x.params.perm, perm)
-        if perm == tuple(range(len(perm))):
-            return x
+        if transposes.moves_nothing(x.shape, perm):
+            return self.reshape(x, [x.shape[p] for p in perm])
         return self.value("transpose", [x.shape[p] for p in perm], x.dtype, [x], Transpose(perm))
 
     def reshape(self, x: Value, new_shape) -> Value:

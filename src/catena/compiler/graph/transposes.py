@@ -10,6 +10,12 @@ def composed(inner: tuple, perm: tuple) -> tuple:
     return tuple(inner[p] for p in perm)
 
 
+def moves_nothing(shape: tuple, perm: tuple) -> bool:
+    """Whether the elements stay in their order: axes of one element alone change their places."""
+    moved = [p for p in perm if shape[p] != 1]
+    return moved == sorted(moved)
+
+
 def in_memory(x, dims):
     """The value under the transposes of `x`, and which of its dimensions these are."""
     while x.form == "transpose":
