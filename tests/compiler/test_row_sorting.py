@@ -111,7 +111,7 @@ def compiled_sort(bits, paired, vectors):
     """The quicksort as a Python function of addresses and sizes; it owns its machine code."""
     name = quicksort.symbol(bits, paired, vectors)
     parts = (
-        sorting.define(bits, paired),
+        sorting.define(bits, paired, seldom=True),
         quicksort.define_network(bits, paired, vectors),
         quicksort.define_pass(bits, paired),
         quicksort.define_sort(bits, paired, vectors).replace("define internal", "define", 1),

@@ -396,7 +396,7 @@ def define_sort(bits: int, paired: bool, vectors: int) -> str:
     e.branch(e.op("icmp eq i64 %depth.now, 0"), "unlucky", "sample")
     e.start("unlucky")
     order = [x for pair in zip(here, spares) for x in pair]
-    e.do(f"call void @{sorting.symbol(bits, paired)}({_passed(order)}, i64 %n.now)")
+    e.do(f"call void @{sorting.symbol(bits, paired, seldom=True)}({_passed(order)}, i64 %n.now)")
     e.jump("done")
     e.start("sample")
     _split(e, bits, here, spares)
@@ -502,7 +502,7 @@ def needs(bits: int, paired: bool, n: int) -> dict[str, tuple]:
         network_symbol(bits, paired, most): ("quicksort", "network", bits, paired, most),
         pass_symbol(bits, paired): ("quicksort", "pass", bits, paired),
         symbol(bits, paired, most): ("quicksort", "sort", bits, paired, most),
-        sorting.symbol(bits, paired): ("sorting", bits, paired),
+        sorting.symbol(bits, paired, seldom=True): ("sorting", bits, paired, sorting.SHORT, False, True),
     }
 
 

@@ -15,9 +15,11 @@ SHORT = 32
 
 
 @cache
-def define(bits: int, paired: bool, short: int = SHORT, asks: bool = False) -> str:
-    """The definition of one sorting function, which inserts up to `short` keys."""
-    name = symbol(bits, paired, short, asks)
+def define(bits: int, paired: bool, short: int = SHORT, asks: bool = False, seldom: bool = False) -> str:
+    """The definition of one sorting function, which inserts up to `short` keys. Where it is `seldom` called its passes
+    are a loop, which is a half to a third of the text, and up to a tenth slower.
+    """
+    name = symbol(bits, paired, short, asks, seldom)
     extra = ", ptr noalias %index, ptr noalias %spare_index" if paired else ""
     ask = ", ptr %ask" if asks else ""
     return "\n".join(
@@ -28,15 +30,15 @@ def define(bits: int, paired: bool, short: int = SHORT, asks: bool = False) -> s
             f"  %short = icmp sle i64 %n, {short}",
             "  br i1 %short, label %insertion, label %radix",
             *_insertion(bits, paired),
-            *_radix(bits, paired, asks),
+            *_radix(bits, paired, asks, seldom),
             "}",
         ]
     )
 
 
-def symbol(bits: int, paired: bool, short: int = SHORT, asks: bool = False) -> str:
+def symbol(bits: int, paired: bool, short: int = SHORT, asks: bool = False, seldom: bool = False) -> str:
     name = f"catena_{'argsort' if paired else 'sort'}_u{bits}" + (f"_{short}" if short != SHORT else "")
-    return name + "_asking" if asks else name
+    return name + "_asking" * asks + "_seldom" * seldom
 
 
 def _insertion(bits: int, paired: bool) -> list[str]:
@@ -90,9 +92,10 @@ def _insertion(bits: int, paired: bool) -> list[str]:
     ]
 
 
-def _radix(bits: int, paired: bool, asks: bool) -> list[str]:
-    """All digits are counted in one pass over the keys, and then the passes are a loop: from the lowest digit on."""
+def _radix(bits: int, paired: bool, asks: bool, looped: bool) -> list[str]:
     t, passes = f"i{bits}", bits // 8
+    first = [f"ask{p}" if asks else f"pass{p}" for p in range(passes)] + [f"pass{passes}"]  # where passes begin
+    rows = ("%keys", "%spare", "%index", "%spare_index") if paired else ("%keys", "%spare", "%keys", "%spare")
     lines = [
         "radix:",
         f"  call void @llvm.memset.p0.i64(ptr %count, i8 0, i64 {256 * passes * 8}, i1 false)",
@@ -109,30 +112,26 @@ def _radix(bits: int, paired: bool, asks: bool) -> list[str]:
             f"  %h{p}_d = add i64 %h{p}_c, 1",
             f"  store i64 %h{p}_d, ptr %h{p}_slot",
         ]
-    first = "ask" if asks else "pass"
-    arrays = [("", "%keys", "%spare"), ("x", "%index", "%spare_index")][: 1 + paired]
     lines += [
         "  %h_next = add i64 %h, 1",
         "  %h_more = icmp slt i64 %h_next, %n",
-        "  br i1 %h_more, label %tally, label %begin",
-        "begin:",
-        "  %p = phi i64 [ 0, %tally ], [ %p_next, %end ]",
-        *(f"  %{x}from = phi ptr [ {row}, %tally ], [ %{x}from_next, %end ]" for x, row, _ in arrays),
-        *(f"  %{x}into = phi ptr [ {row}, %tally ], [ %{x}into_next, %end ]" for x, _, row in arrays),
-        "  %p_bits = mul i64 %p, 8",
-        "  %low_bit = " + (f"trunc i64 %p_bits to {t}" if bits < 64 else "add i64 %p_bits, 0"),
-        "  %base = mul i64 %p, 256",
-        f"  br label %{first}",
-        *(_question() if asks else []),
-        *_pass(bits, [x for x, *_ in arrays]),
-        "  %p_next = add i64 %p, 1",
-        f"  %p_more = icmp slt i64 %p_next, {passes}",
-        "  br i1 %p_more, label %begin, label %last",
-        "last:",
-        "  %moved = icmp ne ptr %from_next, %keys",
+        f"  br i1 %h_more, label %tally, label %{'digits' if looped else first[0]}",
+    ]
+    source = rows
+    for p in () if looped else range(passes):
+        lines += _question(p) if asks else []
+        lines += _pass(bits, paired, str(p), first[p + 1], source, 8 * p, 256 * p)
+        source = _after_pass(str(p))
+    if looped:
+        lines += _passes(bits, paired, rows, first[-1])
+        source = _after_pass("")
+    size = bits // 8
+    lines += [
+        f"pass{passes}:",
+        f"  %moved = icmp ne ptr {source[0]}, %keys",
         "  br i1 %moved, label %back, label %done_radix",
         "back:",
-        f"  %bytes = mul i64 %n, {bits // 8}",
+        f"  %bytes = mul i64 %n, {size}",
         "  call void @llvm.memcpy.p0.p0.i64(ptr %keys, ptr %spare, i64 %bytes, i1 false)",
     ]
     if paired:
@@ -141,6 +140,30 @@ def _radix(bits: int, paired: bool, asks: bool) -> list[str]:
             "  call void @llvm.memcpy.p0.p0.i64(ptr %index, ptr %spare_index, i64 %xbytes, i1 false)",
         ]
     return [*lines, "  br label %done_radix", "done_radix:", "  ret void"]
+
+
+def _passes(bits: int, paired: bool, rows: tuple, after: str) -> list[str]:
+    """The passes as a loop."""
+    kept = ("from", "into", "xfrom", "xinto")
+    return [
+        "digits:",
+        "  %digit = phi i64 [ 0, %tally ], [ %digit_next, %next ]",
+        *(f"  %{name}_now = phi ptr [ {row}, %tally ], [ %{name}, %next ]" for name, row in zip(kept, rows)),
+        "  %digit_bits = mul i64 %digit, 8",
+        f"  %low_bit = {f'trunc i64 %digit_bits to i{bits}' if bits < 64 else 'add i64 %digit_bits, 0'}",
+        "  %base = mul i64 %digit, 256",
+        "  br label %pass",
+        *_pass(bits, paired, "", "next", tuple(f"%{name}_now" for name in kept), "%low_bit", "%base"),
+        "next:",
+        "  %digit_next = add i64 %digit, 1",
+        f"  %digit_more = icmp slt i64 %digit_next, {bits // 8}",
+        f"  br i1 %digit_more, label %digits, label %{after}",
+    ]
+
+
+def _after_pass(p: str) -> tuple:
+    """Where keys and indices are after a pass, and where they may go."""
+    return f"%from{p}", f"%into{p}", f"%xfrom{p}", f"%xinto{p}"
 
 
 def _digit(name: str, key: str, bits: int, shift, base) -> list[str]:
@@ -158,57 +181,67 @@ def _digit(name: str, key: str, bits: int, shift, base) -> list[str]:
     ]
 
 
-def _question() -> list[str]:
+def _question(p: int) -> list[str]:
     return [
-        "ask:",
-        "  %question = load ptr, ptr %ask",
-        "  %stop = call i1 %question(ptr %ask)",
-        "  br i1 %stop, label %done_radix, label %pass",
+        f"ask{p}:",
+        f"  %question{p} = load ptr, ptr %ask",
+        f"  %stop{p} = call i1 %question{p}(ptr %ask)",
+        f"  br i1 %stop{p}, label %done_radix, label %pass{p}",
     ]
 
 
-def _pass(bits: int, arrays: list[str]) -> list[str]:
-    """Prefix sums of the counts, then every key to its place; skipped when one digit holds all keys."""
-    t = f"i{bits}"
-    move = [
-        "  %mxp = getelementptr i32, ptr %xfrom, i64 %m",
-        "  %mx = load i32, ptr %mxp",
-        "  %nxp = getelementptr i32, ptr %xinto, i64 %at",
-        "  store i32 %mx, ptr %nxp",
-    ]
+def _pass(bits: int, paired: bool, p: str, after: str, source: tuple, shift, base) -> list[str]:
+    """Prefix sums of the counts, then every key to its place; skipped when one digit holds all keys. All names that a
+    pass has end in `p`.
+    """
+    t, (a, b, xa, xb) = f"i{bits}", source
+    move = (
+        [
+            f"  %mxp{p} = getelementptr i32, ptr {xa}, i64 %m{p}",
+            f"  %mx{p} = load i32, ptr %mxp{p}",
+            f"  %nxp{p} = getelementptr i32, ptr {xb}, i64 %at{p}",
+            f"  store i32 %mx{p}, ptr %nxp{p}",
+        ]
+        if paired
+        else []
+    )
     return [
-        "pass:",
-        f"  %first = load {t}, ptr %from",
-        *_digit("f", "%first", bits, "%low_bit", "%base"),
-        "  %fc = load i64, ptr %f_slot",
-        "  %same = icmp eq i64 %fc, %n",
-        "  br i1 %same, label %end, label %sums",
-        "sums:",
-        "  %d = phi i64 [ 0, %pass ], [ %d_next, %sums ]",
-        "  %total = phi i64 [ 0, %pass ], [ %total_next, %sums ]",
-        "  %di = add i64 %d, %base",
-        "  %dp = getelementptr i64, ptr %count, i64 %di",
-        "  %dc = load i64, ptr %dp",
-        "  store i64 %total, ptr %dp",
-        "  %total_next = add i64 %total, %dc",
-        "  %d_next = add i64 %d, 1",
-        "  %d_more = icmp slt i64 %d_next, 256",
-        "  br i1 %d_more, label %sums, label %spread",
-        "spread:",
-        "  %m = phi i64 [ 0, %sums ], [ %m_next, %spread ]",
-        f"  %mp = getelementptr {t}, ptr %from, i64 %m",
-        f"  %mk = load {t}, ptr %mp",
-        *_digit("g", "%mk", bits, "%low_bit", "%base"),
-        "  %at = load i64, ptr %g_slot",
-        "  %at_next = add i64 %at, 1",
-        "  store i64 %at_next, ptr %g_slot",
-        f"  %np = getelementptr {t}, ptr %into, i64 %at",
-        f"  store {t} %mk, ptr %np",
-        *(move if len(arrays) > 1 else []),
-        "  %m_next = add i64 %m, 1",
-        "  %m_more = icmp slt i64 %m_next, %n",
-        "  br i1 %m_more, label %spread, label %end",
-        "end:",
-        *(f"  %{x}from_next = phi ptr [ %{x}from, %pass ], [ %{x}into, %spread ]" for x in arrays),
-        *(f"  %{x}into_next = phi ptr [ %{x}into, %pass ], [ %{x}from, %spread ]" for x in arrays),
+        f"pass{p}:",
+        f"  %firstp{p} = getelementptr {t}, ptr {a}, i64 0",
+        f"  %first{p} = load {t}, ptr %firstp{p}",
+        *_digit(f"f{p}", f"%first{p}", bits, shift, base),
+        f"  %fc{p} = load i64, ptr %f{p}_slot",
+        f"  %same{p} = icmp eq i64 %fc{p}, %n",
+        f"  br i1 %same{p}, label %end{p}, label %sums{p}",
+        f"sums{p}:",
+        f"  %d{p} = phi i64 [ 0, %pass{p} ], [ %d_next{p}, %sums{p} ]",
+        f"  %total{p} = phi i64 [ 0, %pass{p} ], [ %total_next{p}, %sums{p} ]",
+        f"  %di{p} = add i64 %d{p}, {base}",
+        f"  %dp{p} = getelementptr i64, ptr %count, i64 %di{p}",
+        f"  %dc{p} = load i64, ptr %dp{p}",
+        f"  store i64 %total{p}, ptr %dp{p}",
+        f"  %total_next{p} = add i64 %total{p}, %dc{p}",
+        f"  %d_next{p} = add i64 %d{p}, 1",
+        f"  %d_more{p} = icmp slt i64 %d_next{p}, 256",
+        f"  br i1 %d_more{p}, label %sums{p}, label %spread{p}",
+        f"spread{p}:",
+        f"  %m{p} = phi i64 [ 0, %sums{p} ], [ %m_next{p}, %spread{p} ]",
+        f"  %mp{p} = getelementptr {t}, ptr {a}, i64 %m{p}",
+        f"  %mk{p} = load {t}, ptr %mp{p}",
+        *_digit(f"g{p}", f"%mk{p}", bits, shift, base),
+        f"  %at{p} = load i64, ptr %g{p}_slot",
+        f"  %at_next{p} = add i64 %at{p}, 1",
+        f"  store i64 %at_next{p}, ptr %g{p}_slot",
+        f"  %np{p} = getelementptr {t}, ptr {b}, i64 %at{p}",
+        f"  store {t} %mk{p}, ptr %np{p}",
+        *move,
+        f"  %m_next{p} = add i64 %m{p}, 1",
+        f"  %m_more{p} = icmp slt i64 %m_next{p}, %n",
+        f"  br i1 %m_more{p}, label %spread{p}, label %end{p}",
+        f"end{p}:",
+        f"  %from{p} = phi ptr [ {a}, %pass{p} ], [ {b}, %spread{p} ]",
+        f"  %into{p} = phi ptr [ {b}, %pass{p} ], [ {a}, %spread{p} ]",
+        f"  %xfrom{p} = phi ptr [ {xa}, %pass{p} ], [ {xb}, %spread{p} ]",
+        f"  %xinto{p} = phi ptr [ {xb}, %pass{p} ], [ {xa}, %spread{p} ]",
+        f"  br label %{after}",
     ]
