@@ -254,8 +254,8 @@ def test_a_vector_is_shared_out_in_pages_of_a_matrix(columns):
 
 def test_transposed_panels_follow_the_lines_that_they_read():
     """Squares are taken along a row of the operand, however few panels there are."""
-    x, w = whole(10, 200, 1024), whole(11, 256, 1024)
-    program = planned(lambda x, w: jnp.tanh(x @ w.T), x, w)
+    x, w = whole(10, 4200, 512), whole(11, 128, 512)
+    program = planned(lambda x, w: x @ w.T, x, w)
     (pack,) = (step for _, step in program.steps() if step.name == "launch")
     assert pack.nest.tile is not None and pack.nest.order[-1] == pack.nest.tile
 
@@ -274,6 +274,18 @@ def test_tasks_turn_panels_of_a_transposed_operand(m, k, n, dtype):
         np.testing.assert_array_equal(f(x, w), jax.jit(jnp.matmul)(x, np.ascontiguousarray(w.T)))
         (interpreted,) = run(program, [x, w])
         np.testing.assert_allclose(interpreted, f(x, w), rtol=1e-4, atol=1e-4)
+
+
+def test_tasks_turn_panels_where_a_nest_follows():
+    """Layers whose weights lie as their users say, `x @ w.T + b`; of many rows, each task of which would turn them all,
+    a step before does.
+    """
+    f = lambda x, w, b: jnp.tanh(x @ w.T + b)
+    made = lambda rows: planned(f, whole(1, rows, 100), whole(2, 256, 100), whole(3, 256)).steps()
+    assert [step.name for _, step in made(200)] == ["contract", "launch"]
+    assert [step.name for _, step in made(4200)] == ["launch", "contract"]
+    x, w, b = whole(4, 200, 100), whole(5, 200, 100), whole(6, 200)
+    agrees(lambda x, w, b: jnp.maximum(x @ w.T + b, 0), lambda x, w, b: np.maximum(x @ w.T + b, 0), x, w, b)
 
 
 def test_panels_are_turned_by_few_tasks():
@@ -295,14 +307,13 @@ def test_whole_lines_of_a_left_operand_are_taken_apart_at_once():
 def test_threads_share_what_is_only_moved_sooner_than_what_is_computed():
     """Moving waits for memory: it takes longer than is counted."""
     chunk = lambda f, *args: next(s.chunk for _, s in planned(f, *args).steps() if s.name == "launch")
-    x, w = whole(14, 100, 512), whole(15, 256, 512)
-    assert chunk(lambda x, w: jnp.tanh(x @ w.T), x, w) is not None
+    x, w = whole(14, 4200, 512), whole(15, 256, 512)
+    assert chunk(lambda x, w: x @ w.T, x, w) is not None
     assert chunk(lambda w: jnp.abs(w) + 1, w) is None
     small = whole(16, 256, 256)
-    layers = [small] * 13
-    deep = lambda x, ws: [jnp.tanh(x := x @ w.T) for w in ws]
+    sums = lambda n, w: w if n == 0 else jnp.cumsum(sums(n - 1, w), 0)
     assert chunk(lambda w: w.T, small) is None
-    assert chunk(deep, whole(17, 100, 256), layers) is not None  # threads are awake
+    assert chunk(lambda w: (w.T, sums(12, w)), small) is not None  # threads are awake
 
 
 def test_threads_share_less_work_in_programs_of_many_steps():

@@ -222,7 +222,8 @@ def plan(contraction: Contraction, machine: Machine, apart: int, times: int = 1,
         least = (1 if bytes_ > machine.memory.second_cache else 4) * limits.packing.rows_in_tasks
         outside, inside = _blocked(contraction, columns, longest, machine)
         packs = _packs(inside, columns, contraction.type.bytes, machine)
-        if repeats >= least and packs and (apart == 1 or _is_turned(contraction.type, inside, width)):
+        lies_so = apart == 1 or _is_turned(contraction.type, inside, width) and not _are_many(repeats, machine)
+        if repeats >= least and packs and lies_so:
             return Plan(contraction, width, rows, columns, False, True, in_tiles, outside, inside, apart)
     packed = apart != 1 or (in_panels and repeats * times >= limits.packing.rows)
     if packed:
@@ -509,8 +510,12 @@ def is_shared(p: Plan, machine: Machine, in_loop: bool) -> bool:
 def has_rows_enough(p: Plan, machine: Machine, in_loop: bool) -> bool:
     """Whether tasks of whole rows are enough to share out, where each packs all of B."""
     rows = math.prod(x.extent for x in p.contraction.rows)
-    enough = rows >= machine.sharing.row_tasks * machine.products.task_rows
-    return enough or not p.packs or not is_shared(p, machine, in_loop)
+    return _are_many(rows, machine) or not p.packs or not is_shared(p, machine, in_loop)
+
+
+def _are_many(rows: int, machine: Machine) -> bool:
+    """Whether rows are as many tasks as there may be."""
+    return rows >= machine.sharing.row_tasks * machine.products.task_rows
 
 
 def has_rows_in_order(p: Plan) -> bool:

@@ -24,7 +24,7 @@ def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
 
 def _product(p: Planner, frame: Frame, step: Step, v: Value) -> None:
     if product_kinds.has_tiles(v, p.machine):
-        by = tiled.multiply_turned if tiled.is_quicker_turned(frame, v) else tiled.multiply
+        by = tiled.multiply_turned if tiled.is_quicker_turned(p, frame, v) else tiled.multiply
         by(p, frame, step)
     elif KIND[v.dtype] == "c" and v.size and product_kinds.is_large(v):
         blas.multiply(p, frame, v)

@@ -31,7 +31,8 @@ from catena.compiler.plan.stitch import RowGroup
 from catena.core.context import context
 
 PANELS = 8  # of the left operand that are filled at once: what is read of a term is whole lines
-TURNED = 2  # times as large as the left operand and the result is one that is not packed, but read where it lies
+TURNED, TURNED_BY_FEW = 3, 2  # times as large as the left operand and the result is one that is not packed, but read
+# where it lies; and where tasks that pack have few rows, or are one
 LEAST_PACKED = 1 << 15  # elements
 
 
@@ -104,16 +105,18 @@ def _column_groups(columns: list[Axis], rows: int, v: Value, machine: Machine) -
     return (outer, [last]) if few else ([], columns)
 
 
-def is_quicker_turned(frame: Frame, v: Value) -> bool:
+def is_quicker_turned(p: Planner, frame: Frame, v: Value) -> bool:
     """Whether the right operand of a product would be packed, and is more than the left one and the result together:
     its terms lie side by side, so as the left one it is read where it lies. Sums are the same either way.
     """
-    _, m, n, terms = product_kinds.sizes(v)
+    members, m, n, terms = product_kinds.sizes(v)
     rhs, rc = v.args[1], v.params.numbers[1]
+    limits = p.machine.products
     if min(m, n) == 1 or not adds_along_lines(v) or views.is_fixed(frame.outside, rhs):
         return False
     packed = n * terms >= LEAST_PACKED and has_terms_side_by_side(rhs, rc)
-    return packed and n * terms >= TURNED * m * (n + terms)
+    many = m >= limits.packing.rows or p.machine.threads and members * m * n * terms >= limits.shared
+    return packed and n * terms >= (TURNED if many else TURNED_BY_FEW) * m * (n + terms)
 
 
 def multiply_turned(p: Planner, frame: Frame, step: Step) -> None:
@@ -145,9 +148,8 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     form = Contraction(TYPES[NAMES[v.dtype]], batch, lines, n, terms, small)
     if context.check_bounds:
         walks.check(form, a, b, v, columns)
-    apart = _apart(columns) if step.epilogue is None else int(_apart(columns) == 1)
     times, moved = (0 if x is None else views.uses(frame, x[0]) for x in (layout, left))
-    plan = p.known(contraction.plan, form, apart, times or 1, moved)
+    plan = p.known(contraction.plan, form, _apart(columns), times or 1, moved)
     strips = None if left is None or not plan.in_tiles else _in_tiles(p, frame, left, plan)
     packed = None if layout is None or not plan.packed else _panels(p, frame, layout, plan)
     panels, rest = packed or (p.address(frame, b), None)
