@@ -169,3 +169,26 @@ def test_places_of_a_histogram_are_computed_in_lanes():
     kernels = jax.jit(equalised).lower(x).compile().as_text("nests").split("nest for")
     (counts,) = [k for k in kernels if "load_now" in k]
     assert "mul" not in counts
+
+
+TABLES = {
+    "identity": lambda n: jnp.eye(n),
+    "triangle": lambda n: jnp.tri(n),
+    "gaps": lambda n: jnp.arange(n)[:, None] - jnp.arange(n) // 2,
+    "mask": lambda n: jnp.tril(jnp.ones((n, n), bool)),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("n", [2, 10, 100])
+def test_rows_of_tables_that_places_make(name, n):
+    i = jnp.asarray(RNG.integers(-n - 2, n + 2, 300).astype("int32"))
+    f = lambda i: (TABLES[name](n)[i], TABLES[name](n).at[i].get(mode="clip"), TABLES[name](n)[0, i])
+    for got, expected in zip(jax.jit(f)(i), f(i), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_no_table_of_an_identity_is_written():
+    """Labels by rows of an identity are comparisons where they are read."""
+    program = jax.jit(lambda i, x: jnp.sum(jnp.eye(100)[i] * x, 1)).lower(jnp.arange(64), jnp.ones((64, 100))).compile()
+    assert " 0 bytes of temporaries" in program.as_text("program")

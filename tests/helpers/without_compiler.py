@@ -115,6 +115,7 @@ ROWS = [
     (LOOPS, "numpy/test_hot.py", "test_halves_are_computed_at_once",
      "test_large_arrays_of_two_dtypes_are_not_converted_first"),
     (TEXTS, "compiler/test_gathers.py", "test_few_elements_are_computed_and_none_joined",
+     "test_no_table_of_an_identity_is_written",
      "test_what_is_taken_twice_is_read_once", "test_rows_of_what_is_joined_are_read_where_they_lie",
      "test_rows_that_are_read_often_are_joined_before", "test_short_rows_that_all_pairs_read_are_gathered_once",
      "test_places_of_a_histogram_are_computed_in_lanes"),

@@ -27,6 +27,7 @@ CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: 
 RESULT = "it is a result"
 MOST_MADE_THERE = 32  # values that the matrix of a product with a vector is made of, where it is multiplied
 WIDE = 8  # elements in a row
+WHOLE = 4  # bytes of an element, of which a vector has as many as of the places that it is computed from
 LONG_ROW = 128  # elements: what is computed once for each row of so many is nothing beside these
 OFTEN = 4  # times that what lanes gather is read, from which on it is stored: by a pad, most is thrown away
 FEWER = 4  # times as many elements as a gather reads: they are not computed for it
@@ -159,7 +160,7 @@ class Storage:
         if v.size == 1 and v.ndim == 0 and weight <= CHEAP and not costly:
             return None
         for u in users:
-            cheap = CHEAP_BESIDE if _is_beside(u, v) else CHEAP
+            cheap = CHEAP_BESIDE if _is_beside(u, v) or self._is_of_places(u, v) else CHEAP
             wasted = _reads_again(u, v) >= OFTEN and reads(v, self.stored, _lanes_gather)
             if (axes := _folded(u, v)) and self._is_long(v, axes):
                 return f"{u.form} v{u.number} folds short rows, of which lanes hold many where little is done"
@@ -176,6 +177,14 @@ class Storage:
                 return None
             return f"{len(users)} readers would compute it again"
         return None
+
+    def _is_of_places(self, user: Value, v: Value) -> bool:
+        """Whether a gather reads rows of what hangs on their places alone, such as those of an identity matrix. Small
+        elements in a near cache are copied, many at once.
+        """
+        if user.form != "gather" or v is not user.args[0] or v in user.args[1:] or _lanes_gather(user):
+            return False
+        return (v.dtype.itemsize >= WHOLE or v.nbytes >= LARGE) and not self.leaves(v)[0]
 
     def _reads_turned(self, users: list[Value]) -> bool:
         """Whether some reader is transposed, or what it makes."""
