@@ -34,7 +34,12 @@ DERIVATIVES: dict[str, tuple[Any, int]] = {
     "hyp2f1_by_b": (hypergeometric.hyp2f1_off_integers, 1),
     "hyp2f1_by_c": (hypergeometric.hyp2f1_off_integers, 2),
 }
-APART = {fun.__name__: fun for fun in (incomplete.log_gamma, factorials.log_beta_by_gammas)}  # see `Written.apart`
+APART = {  # see `mathematics.Written.apart`
+    fun.__name__: fun
+    for fun in (
+        *(incomplete.log_gamma, factorials.log_beta_by_gammas, factorials.gamma_of_float, factorials.gamma_of_double),
+    )
+}
 ALGORITHMS = FUNCTIONS | {name: dual.derivative(*of) for name, of in DERIVATIVES.items()}
 
 

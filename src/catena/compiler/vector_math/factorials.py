@@ -83,6 +83,19 @@ def gamma(m, x, precision):
     return m.where(pole | ~m.equal(x, x), NAN, value)
 
 
+def gamma_of_float(m, x):
+    return gamma(m, x, 2.0**-32)
+
+
+def gamma_of_double(m, x):
+    return gamma(m, x, 2.0**-53)
+
+
+def gamma_apart(m, x, precision):
+    """`gamma`, by a call, for functions that need it several times."""
+    return m.apart(gamma_of_float if precision > 1e-12 else gamma_of_double, x)
+
+
 def _sum_and_rest(x, y):
     """x + y, and what is rounded off it (D. E. Knuth, TAOCP 4.2.2)."""
     total = x + y

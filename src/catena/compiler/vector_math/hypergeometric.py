@@ -10,7 +10,7 @@ a series cancel, but for x < 0 < c; for c < 0 so do differences c - a - b next t
 
 import math
 
-from .factorials import gamma, sign_of_gamma
+from .factorials import gamma_apart, sign_of_gamma
 from .incomplete import log_gamma
 
 INF, NAN = math.inf, math.nan
@@ -48,12 +48,12 @@ def _gamma_ratio(m, above: tuple, below: tuple, precision):
     for x in below:
         zero, n = _is_pole(m, x), m.held(-m.floor(m.where(_is_pole(m, x), x, 0.0)))
         nothing = nothing | zero
-        factorial = m.held(gamma(m, m.where(n < 170.0, n, 170.0) + 1.0, precision))
+        factorial = m.held(gamma_apart(m, m.where(n < 170.0, n, 170.0) + 1.0, precision))
         odd = ~m.equal(m.floor(n * 0.5) * 2.0, n)
         product = product * m.where(zero, m.where(odd, -factorial, factorial) * (x + n), 1.0)
     for x, top in (*((x, True) for x in above), *((x, False) for x in below)):
         safe = m.where(_is_pole(m, x), 1.0, x)
-        value = m.where(small, gamma(m, m.where(small, safe, 1.0), precision), sign_of_gamma(m, safe))
+        value = m.where(small, gamma_apart(m, m.where(small, safe, 1.0), precision), sign_of_gamma(m, safe))
         product = product * value if top else product / value
         log = log + m.apart(log_gamma, safe) if top else log - m.apart(log_gamma, safe)
     value = m.where(small, product, product * m.exp(log))
