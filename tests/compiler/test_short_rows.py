@@ -235,6 +235,22 @@ def test_integers_of_few_bits(name, dtype):
     np.testing.assert_array_equal(np.asarray(jax.jit(f)(x), np.int32), expected)
 
 
+@pytest.mark.parametrize("f", [lambda x, k: x >> k, lambda x, k: (x + 1) >> (k % 8), lambda x, k: x[:, ::-1] >> k * 2])
+def test_bytes_that_are_shifted_by_numbers_of_rows(f):
+    """LLVM does not end where 64 of them are shuffled, and then tell how far others are shifted with their sign."""
+    x, k = (
+        jnp.asarray(np.arange(-870, 2130).reshape(1000, 3), "int8"),
+        jnp.asarray(np.arange(1000)[:, None] % 9, "int8"),
+    )
+    program = program_of(jax.make_jaxpr(f)(x, k), machine=X86_64_V4)
+    nests = [nest for _, step in program.steps() for nest in step.nests()]
+    shifts = [nest.width for nest in nests if any(s.op == "shift_right_arithmetic" for s in nest.stmts)]
+    assert shifts and max(shifts) <= 32
+    with jax.disable_jit():
+        expected = np.asarray(f(x, k))
+    np.testing.assert_array_equal(jax.jit(f)(x, k), expected)
+
+
 @pytest.mark.parametrize("rows", [129, 145, 257])
 def test_folds_over_one_row_are_no_sums_of_short_rows(rows):
     """Sums of columns in blocks of rows leave one row, whose sum has a result for each of its elements."""

@@ -471,12 +471,21 @@ _NUMPY = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float
 
 
 def _lanes(nest: Nest, vector_bytes: int, vector: int | None = None) -> int:
-    """Lanes of a vector. Integers of 1, 2 and 4 bits are masked by constants, and LLVM's code generator never comes to
-    an end where 64 bytes are shuffled before that.
+    """Lanes of a vector. LLVM's code generator never comes to an end where 64 bytes are shuffled and then masked by
+    constants, as integers of 1, 2 and 4 bits are, or then tell how far others are shifted with their sign.
     """
     lanes = vector_bytes // _widest(nest, vector)
     types = {s.type for s in nest.stmts if s.op in LOADS} | {s.dtype for s in nest.stores}
-    return min(lanes, LANES_OF_BITS) if any(TYPES[t].kind in "iu" and TYPES[t].narrow for t in types) else lanes
+    few = any(TYPES[t].kind in "iu" and TYPES[t].narrow for t in types) or any(
+        _shifts_bytes(nest, s) for s in nest.stmts
+    )
+    return min(lanes, LANES_OF_BITS) if few else lanes
+
+
+def _shifts_bytes(nest: Nest, s: Stmt) -> bool:
+    """Whether bytes are shifted so, each by another number of places."""
+    is_byte = s.op == "shift_right_arithmetic" and TYPES[s.type].bytes == 1
+    return is_byte and nest.stmts[s.args[1]].op != "const"
 
 
 def _lanes_of_sums(nest: Nest, vector_bytes: int, vector: int) -> int:
