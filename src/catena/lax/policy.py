@@ -12,6 +12,7 @@ program wait until an operation was seen on these shapes before, so that what co
 best choice.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ ONE_THREAD_ELEMENTS, ONE_THREAD_WORK = 1 << 13, 1 << 18  # of products that BLAS
 LONG_SUM = 1 << 10  # products that one BLAS call adds up: it does so one after another in each lane
 CONVERTED = CHOSEN = 1 << 14  # elements, from which on loops convert narrow dtypes, and choose between arrays
 CONVERTED_HALVES = 1 << 10  # likewise, to and from float16: NumPy takes each apart by itself, some 3 to 9 ns
+MANY_ROWS = 1 << 10  # that NumPy folds one after the other, some 20 ns each; arrays of fewer elements are not asked
 FEW = 16  # operands: of more, a program takes long to compile
 
 
@@ -106,6 +108,22 @@ def is_small_product(left: int, right: int, k: int) -> bool:
     bits depend on how many there are.
     """
     return left + right <= ONE_THREAD_ELEMENTS and left * right <= ONE_THREAD_WORK * max(k, 1)
+
+
+def folds_long(shape: tuple, axis) -> bool:
+    """Whether NumPy's fold along axes, those that its functions take, takes so long that it may be worth a program: of
+    many elements, or of many short rows.
+    """
+    size = math.prod(shape)
+    if axis is None or size >= LARGE:
+        return size >= LARGE
+    axes = [a % len(shape) for a in ((axis,) if isinstance(axis, int) else axis)]
+    row, innermost = 1, len(shape) - 1 in axes
+    for d in reversed(range(len(shape))):  # dimensions that are folded, or kept, one beside the other, are one
+        if (d in axes) != innermost:
+            break
+        row *= shape[d]
+    return size // max(row, 1) >= MANY_ROWS
 
 
 _exact, _exact_wide = Shaped(exact=True), Shaped(exact=True, narrow=False)

@@ -15,7 +15,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.evaluate import quiet
 from catena.core.shapes import broadcast_shapes
-from catena.lax.policy import LARGE
+from catena.lax.policy import MANY_ROWS, folds_long
 from catena.lax.reductions import add_reduce
 from catena.lax.structure import dense
 from catena.lax.whole import whole
@@ -127,7 +127,7 @@ def _of_values(numpy_fun, value, axis, *args):
         if value.dtype not in _COUNTED:
             return None
         value = value.astype(dtypes.to_inexact_dtype(value.dtype))
-    if value.size >= LARGE:
+    if value.size >= MANY_ROWS and folds_long(value.shape, axis):
         return None
     try:
         if axis is None:

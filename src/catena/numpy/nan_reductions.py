@@ -7,7 +7,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
-from catena.lax.policy import LARGE
+from catena.lax.policy import MANY_ROWS, folds_long
 from catena.lax.reductions import add_reduce
 from catena.lax.structure import dense
 from catena.lax.whole import whole
@@ -206,7 +206,7 @@ def nanmean(
     Array(2., dtype=float32)
     """
     refuse_out("nanmean", out)
-    if dtype is None and where is None and plain_axis(axis, a) and (found := _few_values(a)):
+    if dtype is None and where is None and plain_axis(axis, a) and (found := _few_values(a, axis)):
         try:  # the hot path
             return make_array(run(_mean_value, found[0], axis, keepdims))
         except ValueError:  # the general path says what is wrong
@@ -229,10 +229,11 @@ def _mean_of_numbers(a, where, axis, keepdims):
     return lax.div(nansum(a, axis, keepdims=keepdims, where=where), number)
 
 
-def _few_values(a):
-    """The values of an array that NumPy may compute on right now, where they are not many."""
+def _few_values(a, axis):
+    """The values of an array that NumPy may fold along axes right now, where that takes it no long time."""
     found = concrete_values(REAL, a)
-    return found if found and found[0].size < LARGE else None
+    is_long = found and found[0].size >= MANY_ROWS and folds_long(found[0].shape, axis)
+    return None if is_long else found
 
 
 def no_nan(total) -> bool:
@@ -284,7 +285,7 @@ def nanvar(
     """
     refuse_out("nanvar", out)
     plain = dtype is None and where is None and mean is None and type(ddof) in (int, float)
-    if plain and plain_axis(axis, a) and (found := _few_values(a)):  # the hot path
+    if plain and plain_axis(axis, a) and (found := _few_values(a, axis)):  # the hot path
         try:
             return make_array(run(_variance_value, found[0], axis, ddof, keepdims))
         except ValueError:  # the general path says what is wrong

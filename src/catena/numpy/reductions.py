@@ -20,7 +20,7 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.core.namespace import alias
-from catena.lax.policy import LARGE
+from catena.lax.policy import MANY_ROWS, folds_long
 from catena.lax.reductions import add_reduce
 from catena.lax.structure import dense
 from catena.lax.whole import whole
@@ -213,7 +213,8 @@ def _fast(reduction, numpy_fun, a, axis, dtype, keepdims, where, promote_integer
         return None
     value = a._value
     found = value.dtype
-    if value.size >= LARGE and (dtype is not None or found in REAL or widened(found) == found):
+    is_long = value.size >= MANY_ROWS and folds_long(value.shape, axis)
+    if is_long and (dtype is not None or found in REAL or widened(found) == found):
         return None  # on all threads; but narrow integers would be converted whole before
     if dtype is None:
         dtype = found
@@ -342,7 +343,8 @@ def _extremum(reduction, numpy_fun, a, axis, out, keepdims, initial, where):
     refuse_out(reduction.name, out)
     if direct(a) and initial is None and where is None and plain_axis(axis, a):
         value = a._value
-        if value.dtype in REAL_OR_INT and 0 < value.size < LARGE:  # larger ones may be worth a program
+        is_long = value.size >= MANY_ROWS and folds_long(value.shape, axis)  # and may be worth a program
+        if value.dtype in REAL_OR_INT and value.size and not is_long:
             try:
                 found = quiet.run(numpy_fun, value, axis, out=..., keepdims=keepdims)
             except ValueError:  # the general path says what is wrong
@@ -410,8 +412,10 @@ amax, amin = alias(max, "amax"), alias(min, "amin")
 
 def _logical(reduction, numpy_fun, a, axis, out, keepdims, where):
     refuse_out(reduction.name, out)
-    by_numpy = direct(a) and (a._value.size < LARGE or axis is None)  # which ends where it is known; else a program may
-    if by_numpy and where is None and plain_axis(axis, a) and a._value.dtype in _TESTED:
+    by_numpy = direct(a) and where is None and plain_axis(axis, a) and a._value.dtype in _TESTED
+    if by_numpy and axis is not None and a._value.size >= MANY_ROWS:  # of all elements, NumPy ends where it is known
+        by_numpy = not folds_long(a._value.shape, axis)
+    if by_numpy:
         try:
             return make_array(quiet.run(numpy_fun, a._value, axis, out=..., keepdims=keepdims))
         except ValueError:  # the general path says what is wrong
