@@ -34,6 +34,8 @@ PANELS = 8  # of the left operand that are filled at once: what is read of a ter
 TURNED, TURNED_BY_FEW = 3, 2  # times as large as the left operand and the result is one that is not packed, but read
 # where it lies; and where tasks that pack have few rows, or are one
 LEAST_PACKED = 1 << 15  # elements
+UNIT = 8  # multiplications that take as long as a unit of work
+MUCH_MORE = 8  # times as long as the product does an epilogue take that leaves its tasks
 
 
 def made_once(p: Planner, frame: Frame, step: Step, add: Callable[[], None]) -> None:
@@ -171,10 +173,11 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
 
 
 def _is_shared_alone(p: Planner, frame: Frame, step: Step, plan) -> bool:
-    """Whether threads share the epilogue of a product that they do not share, where it is a step of its own."""
+    """Whether threads share what follows a product that they do not share, and that is much less than it."""
     if step.epilogue is None or p.depth or not p.machine.threads or contraction.is_shared(plan, p.machine, False):
         return False
-    return sharing.work(step.epilogue) >= p.machine.sharing.least(frame.awake)
+    work, own = sharing.work(step.epilogue), plan.contraction.products // UNIT
+    return work >= max(p.machine.sharing.least(frame.awake), MUCH_MORE * own)
 
 
 def _apart(columns: tuple[Axis, ...]) -> int:
@@ -192,7 +195,7 @@ def _finds_threads_awake(p: Planner, frame: Frame, values) -> bool:
 def count(p: Planner, multiplications: int, values) -> None:
     """Notes what a product of stored values costs."""
     costs = p.costs
-    costs.units += multiplications // 8
+    costs.units += multiplications // UNIT
     costs.flops += costs.trips * 2 * multiplications
     costs.bytes += costs.trips * sum(x.nbytes for x in values)
 
