@@ -263,8 +263,8 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
     if not in_place and (short := short_rows.choose(nest, kept, inner, width, machine.chooses)) is not None:
         nest.vector, d = short
         nest.width, nest.together = width, Together(d, nest.extents[d], "short", machine.chooses)
-        around, inside = (inner, []) if d in inner or nest.vector in inner else ([], inner)
-        nest.order = [k for k in (*kept, *around) if k not in short] + [*short, *inside]
+        outside, folded = (inner, []) if d in inner or nest.vector in inner else ([], inner)
+        nest.order = [k for k in (*kept, *outside) if k not in short] + [*short, *folded]
         return nest
     if not in_place and (by_columns.unroll(nest, width) or by_columns.unroll_folds(nest, width)):
         kept = [d for d in kept if nest.extents[d] != 1]

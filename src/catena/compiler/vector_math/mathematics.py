@@ -166,8 +166,8 @@ class Written:
         """A call of a function that has a name in the library: written in place each time, it would be most of the
         text, and of LLVM's time.
         """
-        xs = text.joined(*xs)
-        return text.call(xs[0].type, function.__name__, xs[0].elem, xs[0].type.width, *xs)
+        first, *others = text.joined(*xs)
+        return text.call(first.type, function.__name__, first.elem, first.type.width, first, *others)
 
     @staticmethod
     def where(mask, on_true, on_false):
