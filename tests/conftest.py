@@ -58,7 +58,7 @@ from _pytest.runner import runtestprotocol  # noqa: E402
 from catena.compiler.native import stored  # noqa: E402
 from catena.core import lazy  # noqa: E402
 from catena.core.config import config  # noqa: E402
-from shares import EVERY  # noqa: E402
+from shares import EVERY, share  # noqa: E402
 from without_compiler import ROWS, reason_to_skip, whole_file_reason  # noqa: E402
 
 SKIPPED = [] if lazy.has_compiler() else ROWS
@@ -102,30 +102,41 @@ def pytest_collection_modifyitems(config, items):
         reason = reason_to_skip(item.nodeid, SKIPPED) if SKIPPED else None
         if reason is not None:
             item.add_marker(pytest.mark.skip(reason=reason))
-    columns: dict = {}
     k, n = map(int, config.getoption("--part").split("/"))
+    tried = in_shares(items)
     items[:] = [
         item
         for item in items
-        if in_share_of_test(item, columns)
+        if tried.get(item.nodeid, True)
         and zlib.crc32(item.nodeid.encode()) % n == k
         and (not isinstance(item, pytest.DoctestItem) or depth(item.name) == depth(defined[item.dtest.docstring]))
     ]
 
 
-def in_share_of_test(item, columns: dict) -> bool:
-    """Whether a case is tried where its test is marked ``share(of)``: the numbers of its parameters in their columns add
-    up to a multiple of that. They're counted as they come: a case that is asked for by its name alone is always tried.
+def in_shares(items) -> dict[str, bool]:
+    """Which cases are tried of tests that are marked ``share(of)``, by their names (see `shares.share`)."""
+    tables: dict = {}
+    for item in items if not EVERY else ():
+        if mark := item.get_closest_marker("share"):
+            tables.setdefault((item.function, mark.args[0]), []).append(item)
+    tried = {}
+    for (_, of), cases in tables.items():
+        columns: dict = {}
+        chosen = share(of, [numbers(case, columns) for case in cases])
+        tried |= {case.nodeid: row in chosen for row, case in enumerate(cases)}
+    return tried
+
+
+def numbers(item, columns: dict) -> tuple[int, ...]:
+    """The numbers of a case's values in their columns, which are counted as they come: a case that is asked for by its
+    name alone is the first of its table.
     """
-    mark = item.get_closest_marker("share")
-    if mark is None or EVERY:
-        return True
-    total = 0
+    found = []
     for names in [marked.args[0] for marked in item.iter_markers("parametrize")]:
         given = names.replace(",", " ").split() if isinstance(names, str) else names
-        numbers = columns.setdefault((item.function, names), {})
-        total += numbers.setdefault(tuple(id(item.callspec.params[name]) for name in given), len(numbers))
-    return total % mark.args[0] == 0
+        column = columns.setdefault(names, {})
+        found.append(column.setdefault(tuple(id(item.callspec.params[name]) for name in given), len(column)))
+    return tuple(found)
 
 
 class Skipped(pytest.File):

@@ -85,7 +85,7 @@ def exact(x, y, spec: str):
     return np.einsum(spec, x.astype(np.int64), y.astype(np.int64)).astype(np.int32)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("spec", EINSUMS)
 def test_products_of_bytes(spec):
     rng = np.random.default_rng(10)

@@ -11,7 +11,7 @@ from convolutions import WAYS, check, convolve, padded, reference
 rng = np.random.default_rng(0)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "CHWN"])
 @pytest.mark.parametrize("channels", [(1, 1), (3, 1), (1, 2), (17, 2), (2, 4), (2, 8), (3, 9)])
 @pytest.mark.parametrize("kernel", [(3, 3), (1, 4), (7, 6), (2, 35)])

@@ -15,7 +15,7 @@ def arrays(*shapes, whole=False, dtype=np.float32):
     return [(rng.integers(-3, 4, s) if whole else rng.normal(size=s)).astype(dtype) for s in shapes]
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "CHWN"])
 @pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize("options", WAYS)

@@ -37,7 +37,7 @@ def check(kind, x, lengths, compiled=None):
     return got
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_lengths(n, dtype):
@@ -47,7 +47,7 @@ def test_lengths(n, dtype):
     check("IRFFT", numbers((3, n // 2 + 1), dtype), (n,))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("rows", [1, 7, 8, 15, 16, 17, 33])
 @pytest.mark.parametrize("n", [6, 40, 420])
@@ -208,7 +208,7 @@ def test_radices_make_the_length(n):
     assert np.prod(fourier.radices(n), dtype=int) == n
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("n", [257, 2 * 257, 2 * 3 * 263, 10007])
 def test_large_primes_have_no_passes(n):
     assert fourier.radices(n) is None

@@ -32,7 +32,7 @@ def alone(monkeypatch):
     return forget
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("case", PROGRAMS)
 def test_a_fresh_length_has_the_bits_of_a_program_alone(case, alone):
     f, shapes = PROGRAMS[case]

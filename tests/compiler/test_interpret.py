@@ -89,7 +89,7 @@ def assert_alike(got, want, units=UNITS):
         np.testing.assert_allclose(g[finite], w[finite], rtol=0, atol=bound)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", HERE)
 def test_interpreted_programs_give_what_compiled_ones_do(name):
     args, (closed, program) = arguments(name), planned(name)

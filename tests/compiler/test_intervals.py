@@ -118,7 +118,7 @@ def loops(place):
     }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", PLACES)
 def test_loops_read_and_write_what_they_do_without_a_compiler(name):
     for kind, f in loops(PLACES[name]).items():

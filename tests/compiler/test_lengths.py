@@ -59,7 +59,7 @@ def with_a_rest(made):
         return compiler.compile_recorded(made, given, "f", ())[0]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("case", PROGRAMS)
 def test_programs_at_other_lengths_are_those_that_are_compiled(case, family):
     f, shapes = PROGRAMS[case]

@@ -15,7 +15,7 @@ SIZES = (1, 5, 13, 17, 24, 31, 33, 48, 63, 64, 65, 100)
 ROWS = 203
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("n", SIZES)
 def test_booleans(n):
     x = RNG.random((ROWS, n)) < 0.5

@@ -18,7 +18,7 @@ ROWS = ((3, 63), (200, 64), (4, 100), (2, 5000))
 ALIKE = ("products", "choices", "spread", "wide", "narrow", "beside", "loop", "scan", "1 members", "7 members")
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("shape", ROWS, ids=str)
 @pytest.mark.parametrize("dtype", battery.FLOATS)
 def test_sums_of_rows(shape, dtype):
@@ -42,7 +42,7 @@ ANYWHERE = (
 )
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("name", "shape"), ANYWHERE, ids=str)
 def test_whatever_surrounds_a_reduction(name, shape):
     rows = "rows" in name

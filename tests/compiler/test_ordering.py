@@ -9,7 +9,7 @@ from compiled import check
 rng = np.random.default_rng(3)
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(9)
 @pytest.mark.parametrize(
     "dtype", [np.float32, np.float64, np.float16, np.int8, np.int32, np.uint16, np.int64, np.bool_]
 )
@@ -46,7 +46,7 @@ def test_top_k(shape, k):
     check(lambda b, x: b.top_k(x, k), [np.take_along_axis(x, order, -1), order.astype(np.int32)], x)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.uint16, np.int64, np.bool_])
 @pytest.mark.parametrize("shape,k", [((3, 1000), 5), ((200_000,), 100), ((200_003,), 9000), ((3, 70_001), 64)])
 @pytest.mark.parametrize("order", ["random", "ascending", "descending"])

@@ -56,7 +56,7 @@ def with_special_floats(x):
     return x
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_sorted_rows_and_their_order(way, dtype, shape):

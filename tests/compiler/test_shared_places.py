@@ -68,7 +68,7 @@ def test_elements_far_apart(dtype):
         np.testing.assert_array_equal(np.asarray(found, "float64"), 2 * np.asarray(x, "float64")[::step])
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "bfloat16", "float16"])
 @pytest.mark.parametrize("width", [9, 70])
 def test_folds_of_small_elements_at_shared_places(dtype, width):

@@ -35,7 +35,7 @@ def wide():
         yield
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("dtype", BOUND)
 @pytest.mark.parametrize("n", SIZES)
 def test_cholesky_factors_are_numpys(n, dtype):
@@ -57,7 +57,7 @@ def test_cholesky_reads_the_lower_triangle_and_says_what_is_not_definite():
     np.testing.assert_allclose(got[~bad], np.linalg.cholesky(a)[~bad], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("dtype", BOUND)
 @pytest.mark.parametrize("shape", [(n, n) for n in SIZES] + [(3, 5), (5, 3), (1, 7), (30, 2)])
 def test_lu_factors_are_of_the_matrix_with_its_rows_exchanged(shape, dtype):
@@ -83,7 +83,7 @@ def test_of_equal_pivots_the_first_is_taken_and_singular_matrices_are_factorised
     assert np.isinf(np.asarray(jax.jit(jnp.linalg.inv)(np.zeros((18, 2, 2), np.float32)))).any()
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(9)
 @pytest.mark.parametrize("dtype", BOUND)
 @pytest.mark.parametrize("n", [1, 2, 4, 7, 32])
 @pytest.mark.parametrize("step", STEPS)
@@ -106,7 +106,7 @@ def test_triangular_solutions_fulfil_their_equations(step, n, dtype):
 SIDES = [(1, 33), (4, 100), (32, 64), (33, 32), (47, 70), (64, 64), (128, 40), (129, 40)]
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("dtype", BOUND)
 @pytest.mark.parametrize("size", SIDES)
 @pytest.mark.parametrize("step", STEPS)

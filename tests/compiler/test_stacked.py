@@ -38,7 +38,7 @@ def bits(x) -> bytes:
     return np.where(x == x, x, np.ones((), x.dtype) * 77).tobytes() + (x == x).tobytes()
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(9)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "uint8"])
 @pytest.mark.parametrize("fold", FOLDS)
 def test_the_bits_are_those_of_the_stack(fold, dtype):

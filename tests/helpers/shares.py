@@ -12,6 +12,20 @@ import zlib
 EVERY = "CATENA_EVERY_CASE" in os.environ
 
 
+def share(of: int, rows: list[tuple[int, ...]]) -> set[int]:
+    """Which rows of a table are tried, given the number of each value in its column: those whose numbers add up to a
+    multiple of `of`, and of values that none of these has, the first one with it. A table of one column has as many
+    values as rows.
+    """
+    chosen = {row for row, numbers in enumerate(rows) if sum(numbers) % of == 0}
+    seen = {value for row in chosen for value in enumerate(rows[row])}
+    for row, numbers in enumerate(rows):
+        if len(numbers) > 1 and not seen.issuperset(enumerate(numbers)):
+            chosen.add(row)
+            seen.update(enumerate(numbers))
+    return chosen
+
+
 def alternate(of: int, values, k: int) -> list:
     """One in so many values, those for each `k` between those for the one before."""
     return [*values][0 if EVERY else k % of :: 1 if EVERY else of]

@@ -172,7 +172,7 @@ def wide(x):
     return np.asarray(x.astype("float32") if x.dtype == HALF else x)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_same_bits(name, monkeypatch, fresh):
     call = CALLS[name]

@@ -116,7 +116,7 @@ def check(fun, *args, signs: bool = True):
             np.testing.assert_array_equal(np.signbit(x[zeros]), np.signbit(y[zeros]))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("argument", [*VECTORS, *MATRICES])
 @pytest.mark.parametrize("name", UNARY)
 def test_of_one_array(name, argument):
@@ -130,7 +130,7 @@ def test_along_axes(name, argument):
         check(lambda x, axis=axis: function(name, {})(x, axis=axis), MATRICES[argument])
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("left", VECTORS)
 @pytest.mark.parametrize("name", BINARY)
 def test_of_two_arrays(name, left):
@@ -333,7 +333,7 @@ def assert_bits(a, b):
     np.testing.assert_array_equal(*[np.signbit(v[there]) for v in wide])
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", sorted(INFIX))
 def test_halves_and_numbers(name, dtype):

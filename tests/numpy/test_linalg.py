@@ -123,7 +123,7 @@ CASES = [
 ]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("call, arrays, _", CASES)
 def test_values(call, arrays, _):
     check_values(call, arrays, rtol=2e-3, atol=2e-4)

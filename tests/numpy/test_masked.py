@@ -74,7 +74,7 @@ def test_dtypes(name, dtype):
     agree(lambda x, m: getattr(jnp, name)(x[m]), x, np.array([1, 0, 1, 1, 0, 0], bool))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_elementwise_functions(name):
     """Each with its example's arguments, of which the first array is selected from and others are scalars."""

@@ -219,7 +219,7 @@ def test_intersection_with_positions():
     numpy.testing.assert_array_equal(second, [3, 1, 0, 4, 4])
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("equal_nan", [True, False])
 @pytest.mark.parametrize("x", [N, SPECIAL, M, numpy.array([[1, 2], [1, 2], [0, 1]]), N[:0]], ids=str)
 @pytest.mark.parametrize("axis", [None, 0])

@@ -27,7 +27,7 @@ def error_is(found: str, call: str, given: dict, stored: str) -> bool:
     return False
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_answer_is_that_of_jax(part, given):
     different = []

@@ -46,7 +46,7 @@ def check(way: str, a: str, b: str, dtype: str, weak: bool):
         assert result.weak_type is weak
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
 @pytest.mark.parametrize("way", WAYS)
 def test_the_table(way, x64):
@@ -62,7 +62,7 @@ def test_the_table(way, x64):
                 raise AssertionError(f"{a} with {b} by {way}: {error}") from None
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_table_of_narrow_types(way):
     with jax.enable_x64(True):

@@ -14,7 +14,7 @@ CASES = [(shape, axis, "linear") for shape, axis in [((1000,), None), ((4, 5, 60
 CASES += [((7, 300), 0, method) for method in ("linear", "lower", "higher", "midpoint", "nearest")]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("shape,axis,method", CASES)
 def test_traced_as_concrete(shape, axis, method):
     x = rng.normal(size=shape).astype(np.float32)
@@ -29,7 +29,7 @@ def test_traced_as_concrete(shape, axis, method):
                 np.testing.assert_allclose(traced(x, q), want, rtol=2e-3, atol=2e-4)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("n", [5, 129, 5000, 70_000])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_medians_of_long_rows(n, dtype):

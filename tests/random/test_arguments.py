@@ -16,7 +16,7 @@ SAFE = {
 }  # fmt: skip
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", SAFE)
 def test_parameters_lose_no_digits_by_themselves(name):
     ascending = np.arange(1, SAFE[name] + 1)

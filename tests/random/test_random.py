@@ -319,7 +319,7 @@ def test_errors(name):
 EDGES = (0, 1, 5, 1023, 1024, 1025, 3000, 65536, 70001)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("impl", [*IMPLS, "squares"])
 @pytest.mark.parametrize("draw", ["bits", "normal", "randint"])
 def test_eager_draws_equal_compiled_ones(impl, draw):
@@ -441,7 +441,7 @@ def gamma_quantile(a, probability):
     return stats.gamma.ppf(probability, a)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("a", [0.4, 1.0, 3.7, 50.0])
 def test_gamma_differentiates_its_quantile(a):
     sample, slope = jax.value_and_grad(lambda x: random.gamma(KEY, x))(a)
@@ -525,7 +525,7 @@ DISTRIBUTIONS = {
 }
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("impl", ["threefry2x32", "squares"])
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_distribution(name, impl):
@@ -550,7 +550,7 @@ DISCRETE = {
 }  # fmt: skip
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("impl", ["threefry2x32", "philox4x32"])
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete_distribution(name, impl):

@@ -23,7 +23,7 @@ def spread(xs):
     return [np.broadcast_to(x, (3, 2)) for x in xs]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", [name for name in COUNTS if name in registry])
 def test_tangents_are_those_of_operands_of_one_shape(name):
     primitive, xs = registry[name], OPERANDS[: COUNTS[name]]

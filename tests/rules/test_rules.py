@@ -34,7 +34,7 @@ def x64():
         yield
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("case, dtype", EVERY_DTYPE)
 def test_value(case, dtype):
     args = arguments(case, dtype)
@@ -45,7 +45,7 @@ def test_value(case, dtype):
     check_reference(case.fun, case.reference, args, ulps=case.ulps and max(case.ulps, 1.0))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("case, dtype", COMPILED)
 def test_compiled(case, dtype):
     check_jit(case.fun, arguments(case, dtype), ulps=case.ulps)
@@ -59,7 +59,7 @@ def test_vectorised(case):
         check_vmap(case.fun, args, ulps=case.ulps, atol=case.ulps * case.magnitude * eps_of(case.dtypes[0]))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in DIFFERENTIABLE])
 def test_derivatives(case):
     for dtype in ("float64", "complex128"):
@@ -67,7 +67,7 @@ def test_derivatives(case):
             check_grads(case.fun, arguments(case, dtype), order=case.order, modes=case.modes)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("case", EVERY_CASE)
 def test_gradient_of_vectorised_compiled(case):
     """The composition of all three transformations agrees with a loop over gradients."""
@@ -132,7 +132,7 @@ def with_other_dtypes(cases):
 OTHERWISE = {("ragged_dot", "float8_e8m0fnu"), ("cholesky", "uint64"), ("eigh", "uint32")}
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", sorted(cases_of_primitives()))
 def test_every_other_admitted_dtype(name):
     """One program for all of them, against evaluation."""

@@ -82,7 +82,7 @@ def grid(rows, where, places):
     return (where[None], *columns)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("name", "method", "rows", "where", "places"), TABLE)
 def test_beside_scipy(name, method, rows, where, places):
     arguments = grid(rows, UNIT if method in ("ppf", "isf") else where, places)
@@ -119,7 +119,7 @@ def slope(fun, x, step=1e-5):
     return (fun(x + step) - fun(x - step)) / (2 * step)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", REAL)
 def test_methods_belong_together(name):
     own, row, x = module(name), ONE_ROW[name], inside(name)
@@ -144,7 +144,7 @@ def differentiable(name, method, row):
     return [i for i in range(len(row)) if i not in refused.get(name, ())]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", REAL)
 def test_derivatives(name):
     """By every argument, beside finite differences, of all methods in one sum."""

@@ -211,7 +211,7 @@ PARAMETRIC += [
 ]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name, point", PARAMETRIC)
 def test_derivatives_of_hypergeometric_functions(name, point):
     with catena.enable_x64(True), mp.workdps(50):

@@ -240,7 +240,7 @@ def test_policies_reach_into_branches_and_loops(name):
     assert products(POLICIES.nothing_saveable) == products(None) == few + 2
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_policies_inside_do_not_change_gradients(name):
     wrap = WRAPPERS[name]

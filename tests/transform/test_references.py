@@ -59,7 +59,7 @@ def branched_twin(x):
 PAIRS = {"mixed": (mixed, mixed_twin), "looped": (looped, looped_twin), "branched": (branched, branched_twin)}
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", PAIRS)
 def test_derivatives_are_those_of_the_twin(name):
     f, twin = PAIRS[name]

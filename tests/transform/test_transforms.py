@@ -95,7 +95,7 @@ def test_pairs(names):
     check(names)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("names", TRIPLES, ids=label)
 def test_triples(names):
     check(names)

@@ -238,7 +238,7 @@ def test_systems_are_solved(dtype):
         assert linalg.cho_solve(cho, matrices(3, 4)).shape == (3, 4)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("method", ["schur", "eigen"])
 def test_sylvesters_equation(method):
     dtype = np.float32 if method == "schur" else np.complex64
@@ -341,7 +341,7 @@ def test_the_derivative_of_the_exponential():
     )
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_square_roots(dtype):
     for a in (
