@@ -5,6 +5,8 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.compiler.graph import scaled_products
+from catena.compiler.native import compile as compiler
 
 X, W = (np.random.default_rng(0).standard_normal(shape, np.float32) for shape in ((600, 50), (8, 50)))
 
@@ -50,3 +52,12 @@ def test_other_factors_stay(factor):
 def test_a_large_operand_is_not_written():
     program = jax.jit(MOVED["distances"]).lower(X, W).compile().as_text("program")
     assert "launch 30000" not in program
+
+
+def test_what_nobody_reads_is_passed_over():
+    """Passes before leave values that no result needs (it was a KeyError)."""
+    traced = jax.make_jaxpr(lambda x, w: (2 * jnp.exp(x), x @ w.T))(X, W)
+    region = compiler.lower(traced)
+    before = len(region.values)
+    del region.outputs[0]
+    assert len(scaled_products.scale_results(region).values) == before

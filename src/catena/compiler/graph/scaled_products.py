@@ -23,9 +23,10 @@ FUSED = frozenset(("map", "broadcast", "iota", "pad", "concatenate"))  # what is
 def scale_results(region: Region) -> Region:
     """The region, in place, and those in it."""
     for each in region.walk():
-        scaled = [v for v in each.values if v.size >= LARGE and _factor(v) is not None]
-        if scaled and any(v.form == "dot" for v in each.values):
-            users = each.users()
+        live = each.live()
+        scaled = [v for v in live if v.size >= LARGE and _factor(v) is not None]
+        if scaled and any(v.form == "dot" for v in live):
+            users = each.users(live)
             kept = {v.number for v in (*each.outputs, *each.effects)}
             made: dict[int, list[Value]] = {}
             for v in scaled:
