@@ -28,7 +28,7 @@ def spread(region: Region) -> Region:
 def _gather(v: Value) -> tuple | None:
     """Where the dimensions of what is spread lie in the result; None where that differs from one place to another."""
     x, at = v.args[0], v.params
-    whole = [d for d in at.window_dims if at.slice_sizes[d] == x.shape[d] and d not in at.start_index_map]
+    whole = [d for d in at.window_dims if at.slice_sizes[d] == x.shape[d]]  # whatever its index, which is 0 within
     lies = {d: at.offset_dims[at.window_dims.index(d)] for d in whole}
     lies |= {d: at.batch_dims[k] for d, k in at.batching}
     dims = tuple(lies.get(d, -1) for d in x.params.dims)
