@@ -21,7 +21,7 @@ from catena.lax.elementwise import (
     check_admitted,
     elementwise,
 )
-from catena.lax.policy import CONVERTED, CONVERTED_HALVES, F16, SHARED, SINGLE_AND_DOUBLE
+from catena.lax.policy import CONVERTED, SHARED, SINGLE_AND_DOUBLE, takes_halves_apart
 
 # ------------------------------------------------------------------------------------------------------------
 # Values
@@ -63,7 +63,7 @@ def _convert(x, *, new_dtype, weak_type):
     new_dtype = held(new_dtype)
     if x.dtype == new_dtype:
         return x
-    if x.size < (CONVERTED_HALVES if F16 in (x.dtype, new_dtype) else CONVERTED):
+    if x.size < CONVERTED and not takes_halves_apart(x, new_dtype):
         return casts.convert(x, new_dtype)
     params = {"new_dtype": new_dtype, "weak_type": weak_type}
     if not SLOW.isdisjoint((x.dtype, new_dtype)):

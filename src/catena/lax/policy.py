@@ -110,6 +110,11 @@ def is_small_product(left: int, right: int, k: int) -> bool:
     return left + right <= ONE_THREAD_ELEMENTS and left * right <= ONE_THREAD_WORK * max(k, 1)
 
 
+def takes_halves_apart(x: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether a conversion is to or from so many float16 that loops do it sooner than NumPy."""
+    return x.size >= CONVERTED_HALVES and F16 in (x.dtype, dtype)
+
+
 def folds_long(shape: tuple, axis) -> bool:
     """Whether NumPy's fold along axes, those that its functions take, takes so long that it may be worth a program: of
     many elements, or of many short rows.

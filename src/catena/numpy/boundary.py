@@ -29,7 +29,7 @@ from catena.core.scalar_types import ScalarType
 from catena.core.shapes import broadcast_shapes, check_axes
 from catena.core.trace import Tracer, find_concrete
 from catena.core.zeros import get_aval
-from catena.lax.policy import CONVERTED_HALVES, F16
+from catena.lax.policy import takes_halves_apart
 from catena.lax.structure import repeated
 from catena.numpy.protocol import Overridden, takes_part
 from catena.runtime import buffers
@@ -244,7 +244,7 @@ def convert(x, dtype, weak: bool = False):
 
 def _is_small(x: np.ndarray, dtype: np.dtype) -> bool:
     """Whether NumPy converts an array as quickly as anything."""
-    return x.size < CONVERTED and (x.size < CONVERTED_HALVES or F16 not in (x.dtype, dtype))
+    return x.size < CONVERTED and not takes_halves_apart(x, dtype)
 
 
 def convert_as_asked(x, dtype, weak: bool = False):

@@ -320,3 +320,8 @@ def constant_of(e: Emitter, value, t: Type, width: int) -> str:
     if e.sizes is None or t.kind != "f" or e.sizes.tells(as_float(value)):
         return constant(value, t, width)
     return e.splat(e.sizes.named(t.register, bits(value, t.register)), t.register, width)
+
+
+def shortened(e: Emitter, x: str, type_: str) -> str:
+    """A number of 64 bits in a type that has no more."""
+    return x if type_ == "i64" else e.op(f"trunc i64 {x} to {type_}")

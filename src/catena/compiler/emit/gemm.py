@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from catena.compiler.emit import parallel
-from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.emitter import Emitter, shortened
 from catena.compiler.plan.blas import Product
 from catena.compiler.plan.steps import Gemm
 from catena.runtime import kernels
@@ -75,8 +75,7 @@ def _in_parallel(w, p: Product, pointers: list[str]) -> None:
 def _rows(w, p: Product, e, pointers: list[str]) -> None:
     a, b, c, function = pointers
     size, integer = p.dtype.itemsize, f"i{routines.integer_bits()}"
-    count = e.op("sub i64 %hi, %lo")
-    count = count if integer == "i64" else e.op(f"trunc i64 {count} to {integer}")
+    count = shortened(e, e.op("sub i64 %hi, %lo"), integer)
     rows = e.slot(integer, 8)
     e.do(f"store {integer} {count}, ptr {rows}")
     a, c = _step(e, a, "%lo", p.a[1] * size), _step(e, c, "%lo", p.n * size)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from functools import cache
 
 from catena.compiler.emit import sorting
-from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.emitter import Emitter, shortened
 from catena.compiler.emit.masks import constant
 from catena.compiler.emit.places import choose
 
@@ -211,7 +211,7 @@ def _merge_lanes_in_loop(c: Columns, rows: list) -> list:
     slots = [[e.slot(v, REGISTER // 8) for v in c.vectors] for _ in rows]
     _write(c, rows, slots)
     merges, opened = e.begin_loop(1, c.lanes.bit_length())
-    reach = e.op(f"shl {t} 1, {_as(e, merges, t)}")
+    reach = e.op(f"shl {t} 1, {shortened(e, merges, t)}")
     first = e.op(f"lshr {t} {reach}, 1")
     rows = _read(c, slots)
     _write(c, _exchange_such_lanes(c, rows, e.op(f"sub {t} {reach}, 1"), first, turned=True), slots)
@@ -252,11 +252,6 @@ def _kept(c: Columns, row: list, other: list, upper: str) -> list:
     return c.choose(keep, row, other)
 
 
-def _as(e: Emitter, x: str, type_: str) -> str:
-    """A number of 64 bits in a type that is no longer."""
-    return x if type_ == "i64" else e.op(f"trunc i64 {x} to {type_}")
-
-
 def _write(c: Columns, rows: list, slots: list) -> None:
     for row, slot in zip(rows, slots):
         c.store(row, slot)
@@ -284,7 +279,7 @@ def define_network(bits: int, paired: bool, vectors: int) -> str:
     e = Emitter()
     c = Columns(e, bits, paired)
     places = [c.at(_arguments("", paired), v * c.lanes) for v in range(vectors)]
-    masks = c.first(_as(e, "%n", c.types[0]), vectors)
+    masks = c.first(shortened(e, "%n", c.types[0]), vectors)
     rows = network(
         c, [c.load_first(p, m) for p, m in zip(places, masks)], looped=bits >= LOOPED_BITS and vectors >= LOOPED
     )

@@ -51,9 +51,10 @@ def _as_nest(p: Planner, frame: Frame, v: Value) -> None:
 def _launch(p: Planner, frame: Frame, v: Value, few: tuple = (), copies: int = COPIES) -> None:
     """A product as one loop nest (see `nests.dot`)."""
     asked = functools.partial(alike.of_values, frame.fused, ("dot", few, copies), v.args, v)
-    made = nests.inner_product if read_once(v) else nests.dot
-    told = (p.machine,) if read_once(v) else (few, copies)
-    launch_alike(p, frame, asked, lambda: made(frame.nests, v, *told))
+    add = functools.partial(nests.dot, frame.nests, v, few, copies)
+    if read_once(v):
+        add = functools.partial(nests.inner_product, frame.nests, v, p.machine)
+    launch_alike(p, frame, asked, add)
 
 
 def _with_operand(

@@ -37,13 +37,15 @@ DERIVATIVES: dict[str, tuple[Any, int]] = {
 APART = {  # see `mathematics.Written.apart`
     fun.__name__: fun
     for fun in (
-        *(incomplete.log_gamma, factorials.log_beta_by_gammas, factorials.gamma_of_float, factorials.gamma_of_double),
+        incomplete.log_gamma, factorials.log_beta_by_gammas, factorials.gamma_of_float, factorials.gamma_of_double,
     )
-}
+}  # fmt: skip
 ALGORITHMS = FUNCTIONS | {name: dual.derivative(*of) for name, of in DERIVATIVES.items()}
 
 
 def arity(name: str) -> int:
-    """How many operands the algorithm has, between its mathematics and its precision."""
+    """How many operands the algorithm has, between its mathematics and its precision, which those apart have not."""
+    if name in APART:
+        return APART[name].__code__.co_argcount - 1
     algorithm: Any = DERIVATIVES[name][0] if name in DERIVATIVES else ALGORITHMS[name]
     return algorithm.__code__.co_argcount - 2

@@ -5,6 +5,7 @@ adds those of `dependencies(...)` and the lines of `declarations(...)` once each
 function. All widths compute the same bits.
 """
 
+import functools
 from collections.abc import Callable
 from functools import cache
 
@@ -71,7 +72,7 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
 ALGORITHMS = {name: written(fun) for name, fun in algorithms.ALGORITHMS.items()}
 BESSEL = {fun.__name__: written(fun) for fun in (bessel.bessel_i0e, bessel.bessel_i1e)}
 EXACT = {"rem": remainder.rem}
-APART = algorithms.APART
+APART = {name: functools.partial(fun, Written) for name, fun in algorithms.APART.items()}  # not for others to call
 DIVIDED = {  # what processors have an instruction for, where the divisor is known; of what is rounded to fewer bits
     "quotient": inverses.quotient,
     "quotient_of_integers": inverses.quotient_of_integers,
@@ -94,7 +95,7 @@ PARAMETERS = ("x", "y", "z", "w")
 
 
 def arity(name: str) -> int:
-    return algorithms.arity(name) if name in ALGORITHMS else 2 if name in BINARY else 1
+    return algorithms.arity(name) if name in ALGORITHMS or name in APART else 2 if name in BINARY else 1
 
 
 def define(name: str, elem: str, width: int) -> str:
@@ -178,19 +179,13 @@ def _write(name: str, elem: str, width: int) -> tuple[str, frozenset[str], tuple
         )
     if name in small.NAMES:
         return small.definition(name, elem, width)
-    if name in APART:
-        writer, type_ = Writer(), Type(elem, width)
-        parameters = PARAMETERS[: APART[name].__code__.co_argcount - 1]
-        result = APART[name](Written, *(Value(writer, type_, f"%{p}") for p in parameters))
-        typed = [f"{type_} %{p}" for p in parameters]
-        return text.define(symbol(name, elem, width), writer, typed, str(type_), result.name, often=False)
     if (stage := stages.of(name)) is not None:
         return _stages(stage[0], stage[2], elem, width).define(stage[1], name)
-    if name not in FUNCTIONS:
+    fun = FUNCTIONS.get(name) or APART.get(name)
+    if fun is None:
         raise ValueError(f"vector_math has no function {name!r}; it has {', '.join(NAMES)}")
     writer, type_ = Writer(), Type(elem, width)
     parameters = PARAMETERS[: arity(name)]
-    result = FUNCTIONS[name](*(Value(writer, type_, f"%{p}") for p in parameters))
-    return text.define(
-        symbol(name, elem, width), writer, [f"{type_} %{p}" for p in parameters], str(type_), result.name
-    )
+    result, typed = fun(*(Value(writer, type_, f"%{p}") for p in parameters)), [f"{type_} %{p}" for p in parameters]
+    often = name not in APART
+    return text.define(symbol(name, elem, width), writer, typed, str(type_), result.name, often)
