@@ -21,7 +21,7 @@ from catena.lax.elementwise import (
     check_admitted,
     elementwise,
 )
-from catena.lax.policy import CONVERTED, SHARED, SINGLE_AND_DOUBLE, takes_halves_apart
+from catena.lax.policy import NARROW, SHARED, converts_soon
 
 # ------------------------------------------------------------------------------------------------------------
 # Values
@@ -63,7 +63,7 @@ def _convert(x, *, new_dtype, weak_type):
     new_dtype = held(new_dtype)
     if x.dtype == new_dtype:
         return x
-    if x.size < CONVERTED and not takes_halves_apart(x, new_dtype):
+    if converts_soon(x, new_dtype):
         return casts.convert(x, new_dtype)
     params = {"new_dtype": new_dtype, "weak_type": weak_type}
     if not SLOW.isdisjoint((x.dtype, new_dtype)):
@@ -73,7 +73,7 @@ def _convert(x, *, new_dtype, weak_type):
     return _convert_by_all_threads(x, **params)
 
 
-SLOW = frozenset((*dtypes.FLOATS, *map(np.dtype, ("int8", "uint8")))) - SINGLE_AND_DOUBLE
+SLOW = NARROW | frozenset(map(np.dtype, ("int8", "uint8")))
 convert_element_type_p.define(
     abstract=_convert_abstract,
     evaluate=_convert,

@@ -25,6 +25,7 @@ F16 = np.dtype("float16")
 HALVES = frozenset((dtypes.BFLOAT16, F16))
 FLOATS = HALVES | SINGLE_AND_DOUBLE
 COMPLEXES = frozenset(dtypes.COMPLEX)
+NARROW = frozenset(dtypes.FLOATS) - SINGLE_AND_DOUBLE  # floats that NumPy takes one by one
 INEXACT = FLOATS | COMPLEXES
 INTEGERS = frozenset(d for d in (*dtypes.SIGNED, *dtypes.UNSIGNED) if dtypes.itemsize_bits(d) >= 8)
 
@@ -34,7 +35,7 @@ PIECE = 1 << 18  # elements: what has so many, and came with these shapes for th
 REPEATS = 2  # evaluations before a program is compiled for something that has other evaluators with the same bits
 ONE_THREAD_ELEMENTS, ONE_THREAD_WORK = 1 << 13, 1 << 18  # of products that BLAS never shares out among its threads
 LONG_SUM = 1 << 10  # products that one BLAS call adds up: it does so one after another in each lane
-CONVERTED = CHOSEN = 1 << 14  # elements, from which on loops convert narrow dtypes, and choose between arrays
+CONVERTED = CHOSEN = 1 << 14  # elements, from which on loops convert narrow floats, and choose between arrays
 CONVERTED_HALVES = 1 << 10  # likewise, to and from float16: NumPy takes each apart by itself, some 3 to 9 ns
 MANY_ROWS = 1 << 10  # that NumPy folds one after the other, some 20 ns each; arrays of fewer elements are not asked
 FEW = 16  # operands: of more, a program takes long to compile
@@ -110,9 +111,10 @@ def is_small_product(left: int, right: int, k: int) -> bool:
     return left + right <= ONE_THREAD_ELEMENTS and left * right <= ONE_THREAD_WORK * max(k, 1)
 
 
-def takes_halves_apart(x: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether a conversion is to or from so many float16 that loops do it sooner than NumPy."""
-    return x.size >= CONVERTED_HALVES and F16 in (x.dtype, dtype)
+def converts_soon(x: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether NumPy converts an array as soon as anything does."""
+    pair = (x.dtype, dtype)
+    return x.size < (CONVERTED_HALVES if F16 in pair else LARGE if NARROW.isdisjoint(pair) else CONVERTED)
 
 
 def folds_long(shape: tuple, axis) -> bool:

@@ -29,13 +29,13 @@ from catena.core.scalar_types import ScalarType
 from catena.core.shapes import broadcast_shapes, check_axes
 from catena.core.trace import Tracer, find_concrete
 from catena.core.zeros import get_aval
-from catena.lax.policy import takes_halves_apart
+from catena.lax.policy import converts_soon
 from catena.lax.structure import repeated
 from catena.numpy.protocol import Overridden, takes_part
 from catena.runtime import buffers
 
 SCALARS = frozenset({bool, int, float, complex})
-CONVERTED = 1 << 16  # elements of a large array at a time
+PIECE = 1 << 16  # elements of a large array that are converted at a time
 
 # ----------------------------------------------------------------------------------------------------
 # Values from outside
@@ -142,8 +142,8 @@ def _placed_copy(x: np.ndarray, dtype: np.dtype, used: int) -> np.ndarray:
         np.copyto(copy, x)
         return copy
     values, flat = x.reshape(-1), copy.reshape(-1)
-    for at in range(0, x.size, CONVERTED):
-        casts.convert_into(flat[at : at + CONVERTED], values[at : at + CONVERTED])
+    for at in range(0, x.size, PIECE):
+        casts.convert_into(flat[at : at + PIECE], values[at : at + PIECE])
     return copy
 
 
@@ -237,14 +237,9 @@ def convert(x, dtype, weak: bool = False):
         return make_array(casts.convert(scalar_value(x), dtype), weak)
     if x.dtype == dtype and x.weak_type == weak:
         return x
-    if type(x) is Array and context.trace is None and not context.checks and _is_small(x._value, dtype):
+    if type(x) is Array and context.trace is None and not context.checks and converts_soon(x._value, dtype):
         return make_array(casts.convert(x._value, dtype), weak)
     return lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak)
-
-
-def _is_small(x: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether NumPy converts an array as quickly as anything."""
-    return x.size < CONVERTED and not takes_halves_apart(x, dtype)
 
 
 def convert_as_asked(x, dtype, weak: bool = False):
