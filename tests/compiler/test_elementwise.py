@@ -152,6 +152,19 @@ def test_every_code_and_every_tie_of_small_floats(name):
     check(lambda b, q: b.convert(q, np.float32), every.astype(np.float32), every)
 
 
+def test_doubles_round_once_to_halves():
+    """Their neighbours on both sides of each tie round apart, as in NumPy, though the nearest float is the tie itself."""
+    codes = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    values = np.unique(codes[np.isfinite(codes)].astype(np.float64))
+    ties = (values[1:] + values[:-1]) / 2
+    beside = [np.nextafter(ties, np.inf), np.nextafter(ties, -np.inf)]
+    extremes = [np.inf, -np.inf, np.nan, 1e300, -1e300, 1e-60, -1e-60, 5e-324, -5e-324, 0.0, -0.0]
+    x = np.concatenate([values, ties, *beside, extremes])
+    with np.errstate(all="ignore"):
+        rounded = x.astype(np.float16)
+    check(lambda b, x: b.bitcast(b.convert(x, np.float16), np.uint16), rounded.view(np.uint16), x)
+
+
 def test_narrow_integers_wrap():
     x = np.arange(-8, 8).astype(ml_dtypes.int4)
     check(

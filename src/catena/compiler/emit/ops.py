@@ -465,6 +465,8 @@ def convert(e: Emitter, x: str, s: Type, t: Type, width: int) -> str:
     if s.kind == "f" and t.kind == "f":
         if a == b:
             return x
+        if t.name == "float16":
+            return _rounded_to_odd(e, x, s, t, width)
         return e.op(f"{'fpext' if t.register == 'double' else 'fptrunc'} {a} {x} to {b}")
     if t.kind == "b":
         zero = constant(0, s, width)
@@ -480,6 +482,25 @@ def convert(e: Emitter, x: str, s: Type, t: Type, width: int) -> str:
     if s.bytes == t.bytes:
         return x
     return e.op(f"{'trunc' if s.bytes > t.bytes else 'sext' if s.kind == 'i' else 'zext'} {a} {x} to {b}")
+
+
+def _rounded_to_odd(e: Emitter, x: str, s: Type, t: Type, width: int) -> str:
+    """A double as a float that rounds to a float16 as the double itself does: the nearest float may lie halfway between
+    two of them where the double does not. What is not exact is cut off, and its last bit is set.
+
+    Algorithm: Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to
+    odd", IEEE Transactions on Computers 57 (2008). (The other narrow floats are rounded twice, as NumPy does it.)
+    """
+    a, b, bits = vector(s.register, width), vector(t.register, width), vector("i32", width)
+    nearest = e.op(f"fptrunc {a} {x} to {b}")
+    wide = e.op(f"fpext {b} {nearest} to {a}")
+    size, wide_size = intrinsic(e, "fabs", s, [x], width), intrinsic(e, "fabs", s, [wide], width)
+    beyond = e.op(f"fcmp ogt {a} {wide_size}, {size}")
+    inexact = e.op(f"fcmp one {a} {wide}, {x}")
+    code = e.op(f"bitcast {b} {nearest} to {bits}")
+    cut = e.op(f"add {bits} {code}, " + e.op(f"sext {vector('i1', width)} {beyond} to {bits}"))
+    odd = e.op(f"or {bits} {cut}, " + e.op(f"zext {vector('i1', width)} {inexact} to {bits}"))
+    return e.op(f"bitcast {bits} {odd} to {b}")
 
 
 def _float_to_int(e: Emitter, x: str, s: Type, t: Type, width: int) -> str:

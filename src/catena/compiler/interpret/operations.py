@@ -351,7 +351,7 @@ def convert(x, s: Type, t: Type) -> np.ndarray:
     if t.kind == "b":
         return x != 0
     if s.kind != "f" or t.kind == "f":
-        return x.astype(register(t))
+        return (x.astype(memory(t)) if t.name == "float16" else x).astype(register(t))  # others are rounded twice
     low, high = (-(1 << (t.bits - 1)), (1 << (t.bits - 1)) - 1) if t.kind == "i" else (0, (1 << t.bits) - 1)
     inside = (x >= float(low)) & (x < float(high + 1))
     whole = np.where(inside, x, x.dtype.type(0)).astype(register(t))
