@@ -287,4 +287,4 @@ def test_pictures_are_normalised_without_a_divider(dtype):
     np.testing.assert_array_equal(jax.jit(normalise)(x), normalise(x))
     text = text_of(jax.make_jaxpr(normalise)(x), machine=X86_64_V4)
     assert "@catena.quotient_of_integers.second.y.f32x16" in text
-    assert "@catena.quotient.lanes.y.f32x16" in text
+    assert "@catena.one_of_quotients.lanes.y.f32x16" in text

@@ -140,6 +140,32 @@ def test_what_rows_are_divided_by_is_inverted_once(dtype, spread, divisors):
                 assert_divided(x, one)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("spread", [False, True])
+def test_several_quotients_of_a_loop_are_products_with_inverses(dtype, spread):
+    rng = np.random.default_rng(6)
+    with jax.enable_x64(dtype == "float64"):
+        x, y = (numbers_of_all_sizes(rng, (60, 83), dtype, spread) for _ in range(2))
+        for a, b in numbers_of_all_sizes(rng, (12, 2), dtype, spread):
+            with np.errstate(all="ignore"):
+                want = [x / a, y / b, (x - y) / a]
+            got = jax.jit(lambda x, y, a, b: [x / a, y / b, (x - y) / a])(x, y, a, b)
+            jax.tree.map(np.testing.assert_array_equal, got, want)
+            there = ~np.isnan(want)
+            np.testing.assert_array_equal(np.signbit(got)[there], np.signbit(want)[there])
+
+
+def test_dividers_are_what_loops_of_several_quotients_wait_for():
+    """By the work beside each; what many quotients are is written in place."""
+    x = jnp.ones((64, 256))
+    several = lambda x: sum((x - k) ** 2 / (0.3 + k) for k in range(25))  # noqa: E731
+    text = text_of(jax.make_jaxpr(several)(x), machine=X86_64_V4)
+    (body,) = [part for part in text.split("\ndefine ") if "@catena.one_of_quotients.second.y" in part.split("(")[0]]
+    assert "alwaysinline" in body.split("{")[0]
+    among_others = lambda x: (x + x * x - x * x * x + 1) * (x - 2) * (x + 3) * (x * 3 - 1) / 0.3 + jnp.sin(x) / 0.7  # noqa: E731
+    assert "one_of_quotients" not in text_of(jax.make_jaxpr(among_others)(x), machine=X86_64_V4)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_is_divided_by_an_inverse_of_single_precision(dtype):
     x = jnp.asarray(numbers_of_all_sizes(np.random.default_rng(3), (40, 83), "float32", True)).astype(dtype)

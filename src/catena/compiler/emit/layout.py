@@ -17,8 +17,8 @@ from catena.compiler.kernels import columns, conditions
 from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.vector_math.inverses import MODERATE
 
-# How many lanes there are at least, and operations at most, where a divider takes longest of all: 10 cycles a vector of
-# 16 floats, 16 of doubles.
+# How many lanes there are at least, and operations at most for each division, where dividers take longest of all: 10
+# cycles a vector of 16 floats, 16 of doubles.
 DIVIDERS = {"float": (16, 12), "double": (4, 24)}
 QUOTIENTS = {"float16": "quotient_of_halves", "bfloat16": "quotient_of_bfloat16"}  # what is rounded to fewer bits
 
@@ -85,11 +85,17 @@ class Layout:
             return s.op
         lanes, most = DIVIDERS[register]
         by = self.nest.stmts[s.args[1]]
-        if self.nest.width < lanes or self._work > most or by.op == "const" and is_power_of_two(by.attr):
+        if self.nest.width < lanes or by.op == "const" and is_power_of_two(by.attr):
             return s.op
-        if self.nest.extents[v] < 2 * self.nest.width:
+        # Quotients of what may be small, told by `s.attr`, are long, and stay so.
+        several = self._inverted if s.attr is None else 1
+        if self._work > most * several or self.nest.extents[v] < 2 * self.nest.width:
             return s.op
-        return QUOTIENTS.get(s.type) or ("quotient_of_integers" if self._is_of_integers(s, by) else "quotient")
+        if s.type in QUOTIENTS:
+            return QUOTIENTS[s.type]
+        if self._is_of_integers(s, by):
+            return "quotient_of_integers"
+        return "one_of_quotients" if several > 1 else "quotient"
 
     def _is_of_integers(self, s, by) -> bool:
         """Whether an integer that was converted is divided by a constant, as colours are by 255."""
@@ -105,6 +111,12 @@ class Layout:
         lanes = [s for s, depends in zip(self.nest.stmts, self.nest.depends) if depends >> (self.nest.vector or 0) & 1]
         is_long = any(s.op in vector_math.NAMES for s in lanes)
         return math.inf if is_long else sum(s.op not in LOADS for s in lanes)
+
+    @cached_property
+    def _inverted(self) -> int:
+        """How many divisions in lanes are by what these share; one at least."""
+        in_lanes = [depends >> (self.nest.vector or 0) & 1 for depends in self.nest.depends]
+        return max(1, sum(s.op == "div" and in_lanes[s.args[0]] > in_lanes[s.args[1]] for s in self.nest.stmts))
 
     def known(self, i: int) -> str:
         """The parameters that are the same in all lanes, of a function that is done in two stages. What hangs on

@@ -91,6 +91,7 @@ def _definitions(symbol: str, need, often: frozenset[str]) -> list[str]:
 
 
 FREQUENT = 16  # calls of one function from which they are calls: their bodies would be most of the program
+SHORT = "@catena.one_of_quotients."  # functions that are shorter than calls of them, with what these keep on the stack
 _DEFINED = re.compile(r"\ndefine [^@\n]*(@[\w.]+)\(")  # found a tenth as fast where lines begin, by "^"
 
 
@@ -101,7 +102,7 @@ def defined(text: str) -> list[str]:
 
 def too_many(calls: Mapping[str, int]) -> frozenset[str]:
     """The helpers that are called too often to be written in place."""
-    return frozenset(symbol for symbol, n in calls.items() if n > FREQUENT)
+    return frozenset(symbol for symbol, n in calls.items() if n > FREQUENT and not symbol.startswith(SHORT))
 
 
 def _shared_if(shared: bool, definition: str) -> str:

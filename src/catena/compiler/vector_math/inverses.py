@@ -7,7 +7,7 @@ constant is the start of Householder's iteration, whose residual e, 1 - x y or 1
 from collections.abc import Sequence
 
 from . import tables
-from .text import Value, copysign, either, fabs, fma, horner, if_any, raised, select, sqrt
+from .text import SELDOM, Value, copysign, either, fabs, fma, horner, if_any, raised, select, sqrt
 
 INFINITY = float("inf")
 # With these, the start is as far off on both sides: by 3.5 % of inverse roots, and 5 % of inverses.
@@ -61,14 +61,25 @@ def quotient(x: Value, y: Value) -> Value:
     processor", 1990). Of zeros that has the right sign where y > 0; small quotients, subnormal ones among them, are
     those of greater numbers, rounded once more; what is not moderate is divided.
     """
+    inverse, low, size, apart = _inverted(x, y)
+    return either(apart, lambda: _immoderate(x, y, inverse, size < low, apart), lambda: _corrected(x, y, inverse))
+
+
+def one_of_quotients(x: Value, y: Value) -> Value:
+    """The same where a loop has several, which are short: what is not moderate is divided."""
+    inverse, _, _, apart = _inverted(x, y)
+    return either(apart, lambda: x / y, lambda: _corrected(x, y, inverse), SELDOM)
+
+
+def _inverted(x: Value, y: Value) -> tuple[Value, Value, Value, Value]:
+    """One over y, below which size x is small, its size, and whether x is not moderate; all are not where y is not."""
     least, most, least_quotient = MODERATE[x.elem]
     good = (y >= least) & (y <= most)
     inverse, zero, low = (select(good, v, float("nan")) for v in (1.0 / y, y.like(0.0), y * least_quotient))
     # Whether a size is between two is one comparison of integers: with all bits for the least one, none is.
     first, span = select(good, low.bits(), -1), select(good, (y * most).bits() - low.bits(), 0)
     size = fabs(x)
-    apart = (size.bits() - first).is_above(span) & x.differs(zero)
-    return either(apart, lambda: _immoderate(x, y, inverse, size < low, apart), lambda: _corrected(x, y, inverse))
+    return inverse, low, size, (size.bits() - first).is_above(span) & x.differs(zero)
 
 
 def quotient_of_integers(x: Value, y: Value) -> Value:

@@ -75,6 +75,7 @@ EXACT = {"rem": remainder.rem}
 APART = {name: functools.partial(fun, Written) for name, fun in algorithms.APART.items()}  # not for others to call
 DIVIDED = {  # what processors have an instruction for, where the divisor is known; of what is rounded to fewer bits
     "quotient": inverses.quotient,
+    "one_of_quotients": inverses.one_of_quotients,
     "quotient_of_integers": inverses.quotient_of_integers,
     "quotient_of_halves": inverses.quotient_of_halves,
     "quotient_of_bfloat16": inverses.quotient_of_bfloat16,
