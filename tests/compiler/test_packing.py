@@ -2,6 +2,7 @@
 change, into memory that is given back after the product.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -355,7 +356,33 @@ def test_threads_share_smaller_products_in_programs_of_many_steps():
         steps = planned(f, whole(19, rows, terms), whole(20, terms, columns)).steps()
         return next(s.tasks.total for _, s in steps if s.name == "contract")
 
-    assert tasks(12, 256, 512, 10) > 1 == tasks(1, 256, 512, 10) == tasks(12, 64, 128, 128)
+    assert tasks(12, 256, 512, 10) > 1 == tasks(1, 256, 512, 10) == tasks(12, 63, 129, 128)
+
+
+def layers(x, *weights):
+    for w in weights:
+        x = jnp.sign(x @ w)
+    return x
+
+
+@pytest.mark.parametrize(
+    "count, rows, columns, blocks", [(12, 64, 128, 2), (12, 100, 200, 2), (12, 56, 128, 1), (1, 128, 128, 1)]
+)
+def test_tasks_have_halves_of_the_rows_in_programs_of_many_steps(count, rows, columns, blocks):
+    """They lie in the caches of two cores: tasks of columns would each read half of what the other core has written."""
+    x, ws = whole(21, rows, columns), [whole(22 + i, columns, columns) for i in range(count)]
+    steps = [step for _, step in planned(layers, x, *ws).steps() if step.name == "contract"]
+    assert [step.tasks.row_blocks for step in steps] == [blocks] * count
+    assert blocks == 1 or all(step.after is not None for step in steps)
+    agrees(layers, lambda x, *ws: functools.reduce(lambda x, w: np.sign(x @ w), ws, x), x, *ws)
+
+
+def test_large_products_are_cut_in_columns_too():
+    """Halves that lie near take little of their time; and there may be more threads than two."""
+    form = lambda m: Contraction(TYPES["float32"], (), (Axis(m, 512, 0, 512),), 512, (Axis(512, 1, 512, 0),))
+    plans = [contraction.plan(form(m), ICE_LAKE, 1) for m in (128, 2048)]
+    assert not any(contraction.has_halves(p, ICE_LAKE) for p in plans)
+    assert all(contraction.tasks(p, ICE_LAKE, True, False, True).column_blocks > 1 for p in plans)
 
 
 @pytest.mark.parametrize("columns, shared", [(400, True), (397, False)])

@@ -83,6 +83,8 @@ class Tasks(NamedTuple):
     most: int = 64  # of those that are many times as large
     large: int = 1 << 29  # multiplications
     members: int = 3 << 17  # multiplications of members of a batch, which stay whole, below which threads do not pay
+    half: int = 32  # rows from which, in programs of many steps, each has half of them at most
+    halved: int = 1 << 23  # multiplications below which that is so
     moved: int = 1 << 19  # bytes of operands and result, from which programs of many steps share them as loops do
 
 

@@ -432,23 +432,26 @@ def _divisor_below(n: int, most: int) -> int:
     return max(d for d in range(1, max(most, 1) + 1) if n % d == 0)
 
 
-def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
-    """The tasks of a contraction, in a loop or not; `by_rows` where each has to compute whole rows.
+def tasks(p: Plan, machine: Machine, awake: bool, by_rows: bool, among_steps: bool = False) -> Tasks:
+    """The tasks of a contraction, whose threads are `awake` or not; `by_rows` where each has to compute whole rows,
+    `among_steps` where steps before made its rows, and steps after read them (see `has_halves`).
 
     A task reads its rows of A and its columns of B: of all ways to make about as many tasks as are wanted, that one is
     taken which reads least.
     """
     limits, members = machine.products, math.prod(x.extent for x in p.contraction.batch)
     most = _most_tasks(p, machine)
-    wanted = min(most, p.contraction.products // limits.task) if is_shared(p, machine, in_loop) else 1
+    wanted = min(most, p.contraction.products // limits.task) if is_shared(p, machine, awake) else 1
     wanted = max(1, -(-wanted // members))
+    halves = among_steps and wanted > 1 and has_halves(p, machine)
     rows, columns = math.prod(x.extent for x in p.contraction.rows), p.contraction.columns
-    across = 1 if by_rows else _across(wanted, p.units, p.panels, rows, columns)
+    across = 1 if by_rows else _across(wanted, p.units, p.panels, rows, columns, 1 + halves)
     down = min(p.units, -(-wanted // across))
     units, panels = -(-p.units // down), max(1, -(-p.panels // across))
     if p.packs:
         least = 2 if p.apart == 1 else 1  # where panels are transposed, that is not done for each half of the rows
-        units = -(-p.units // _down(p.row.extent, 1 if by_rows else p.panels, wanted, least, machine))
+        down = _down(p.row.extent, 1 if by_rows else p.panels, wanted, least, machine)
+        units = -(-p.units // max(down, 1 + halves))
         panels = p.panels if by_rows else -(-p.panels // min(p.panels, -(-wanted // -(-p.units // units))))
     elif not p.strips:
         read = math.prod(x.extent for x in p.contraction.terms) * columns // across * p.contraction.type.bytes
@@ -457,6 +460,23 @@ def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
     down, across = -(-p.units // units), max(1, -(-p.panels // panels))
     each = _members(p, members, machine) if p.contraction.batch and down * across == 1 else 0
     return Tasks(-(-members // max(each, 1)) * down * across, down, units, across, panels, each)
+
+
+def has_halves(p: Plan, machine: Machine) -> bool:
+    """Whether tasks do halves of the rows at most, in a program of many steps, even if each packs B for itself. The
+    halves mostly lie in the caches of two cores: those read what they have written, where tasks that each do all rows
+    of some columns would read half of it from the other core. Of large products that takes little of the time.
+    """
+    limits = machine.products.tasks
+    is_turned = p.packs and p.apart != 1  # which is not done for each half of the rows
+    if p.strips or p.contraction.batch or is_turned or p.contraction.products >= limits.halved:
+        return False
+    return _are_enough(p.row.extent, 2 * limits.half)
+
+
+@decided
+def _are_enough(rows: int, least: int) -> bool:
+    return rows >= least
 
 
 def _members(p: Plan, members: int, machine: Machine) -> int:
@@ -470,9 +490,9 @@ def _members(p: Plan, members: int, machine: Machine) -> int:
 
 
 @decided
-def _across(wanted: int, units: int, panels: int, rows: int, columns: int) -> int:
-    """In how many blocks of columns tasks are cut, of which about so many are `wanted`."""
-    ways = [(min(units, -(-wanted // c)), c) for c in range(1, min(panels, wanted) + 1)]
+def _across(wanted: int, units: int, panels: int, rows: int, columns: int, least: int) -> int:
+    """In how many blocks of columns tasks are cut, of which about so many are `wanted`, with `least` blocks of rows."""
+    ways = [(min(units, -(-wanted // c)), c) for c in range(1, min(panels, max(wanted // least, 1)) + 1)]
     enough = [way for way in ways if math.prod(way) >= min(wanted, units * panels)] or ways[-1:]
     return min(enough, key=lambda way: way[0] * columns + way[1] * rows, default=(0, 1))[1]
 
@@ -501,16 +521,18 @@ def _tasks_of_row(p: Plan, machine: Machine) -> int:
     return min(max(p.contraction.columns * p.contraction.type.bytes // machine.memory.page, few), many)
 
 
-def is_shared(p: Plan, machine: Machine, in_loop: bool) -> bool:
+def is_shared(p: Plan, machine: Machine, awake: bool) -> bool:
     """Whether a contraction is worth being shared out."""
     limits = machine.products
-    return p.contraction.products >= (limits.shared_in_loops if in_loop else limits.shared)
+    return p.contraction.products >= (limits.shared_in_loops if awake else limits.shared)
 
 
-def has_rows_enough(p: Plan, machine: Machine, in_loop: bool) -> bool:
+def has_rows_enough(p: Plan, machine: Machine, awake: bool, among_steps: bool) -> bool:
     """Whether tasks of whole rows are enough to share out, where each packs all of B."""
     rows = math.prod(x.extent for x in p.contraction.rows)
-    return _are_many(rows, machine) or not p.packs or not is_shared(p, machine, in_loop)
+    if _are_many(rows, machine) or not p.packs or not is_shared(p, machine, awake):
+        return True
+    return among_steps and has_halves(p, machine)
 
 
 def _are_many(rows: int, machine: Machine) -> bool:

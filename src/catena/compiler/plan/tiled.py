@@ -157,12 +157,13 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     panels, rest = packed or (p.address(frame, b), None)
     count(p, form.products, (a, b, v))
     has_whole_rows = n * math.prod(product_kinds.row_shape(v)) == v.size and contraction.has_rows_in_order(plan)
-    in_tasks = has_whole_rows and contraction.has_rows_enough(plan, p.machine, p.depth > 0)
-    in_tasks = in_tasks and not _is_shared_alone(p, frame, step, plan)
+    among_steps = frame.has_many_steps
+    awake = p.depth > 0 or _finds_threads_awake(p, frame, plan, (a, b, v))
+    in_tasks = has_whole_rows and contraction.has_rows_enough(plan, p.machine, awake, among_steps)
+    in_tasks = in_tasks and not _is_shared_alone(p, frame, step, plan, awake)
     after, in_place = epilogue(p, frame, step, in_tasks)
     of_after = {} if after is None else p.operands(frame, after)
-    awake = p.depth > 0 or (after is None and _finds_threads_awake(p, frame, (a, b, v)))
-    tasks = p.known(contraction.tasks, plan, awake, after is not None)
+    tasks = p.known(contraction.tasks, plan, awake, after is not None, among_steps)
     c = p.address(frame, v)
     frame.steps.append(Contract(plan, tasks, strips or p.address(frame, a), panels, rest, c, after, in_place, of_after))
     if packed is not None:
@@ -172,9 +173,9 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     follow(p, frame, step, after, in_place)
 
 
-def _is_shared_alone(p: Planner, frame: Frame, step: Step, plan) -> bool:
+def _is_shared_alone(p: Planner, frame: Frame, step: Step, plan, awake: bool) -> bool:
     """Whether threads share what follows a product that they do not share, and that is much less than it."""
-    if step.epilogue is None or p.depth or not p.machine.threads or contraction.is_shared(plan, p.machine, False):
+    if step.epilogue is None or p.depth or not p.machine.threads or contraction.is_shared(plan, p.machine, awake):
         return False
     work, own = sharing.work(step.epilogue), plan.contraction.products // UNIT
     return work >= max(p.machine.sharing.least(frame.awake), MUCH_MORE * own)
@@ -185,10 +186,12 @@ def _apart(columns: tuple[Axis, ...]) -> int:
     return columns[0].b if len(columns) == 1 else int(not columns)
 
 
-def _finds_threads_awake(p: Planner, frame: Frame, values) -> bool:
+def _finds_threads_awake(p: Planner, frame: Frame, plan, values) -> bool:
     """Whether threads share a product as those in loops, since they are likely awake, and what it reads and writes is
-    so much that it comes from other caches anyhow.
+    so much that it comes from other caches anyhow, or mostly lies in those of the cores that have a half of its rows.
     """
+    if frame.has_many_steps and contraction.has_halves(plan, p.machine):
+        return True
     return frame.awake and sum(x.nbytes for x in values) >= p.machine.products.tasks.moved
 
 
