@@ -38,6 +38,8 @@ LONG_SUM = 1 << 10  # products that one BLAS call adds up: it does so one after 
 CONVERTED = CHOSEN = 1 << 14  # elements, from which on loops convert narrow floats, and choose between arrays
 CONVERTED_HALVES = 1 << 10  # likewise, to and from float16: NumPy takes each apart by itself, some 3 to 9 ns
 MANY_ROWS = 1 << 10  # that NumPy folds one after the other, some 20 ns each; arrays of fewer elements are not asked
+MANY_EXTREMA = 1 << 9  # rows in which NumPy looks for the greatest number, or its place, some 60 to 110 ns each
+SCANNED = 1 << 13  # elements, whose running sums and products NumPy takes 3 to 9 ns each for
 FEW = 16  # operands: of more, a program takes long to compile
 
 
@@ -117,9 +119,9 @@ def converts_soon(x: np.ndarray, dtype: np.dtype) -> bool:
     return x.size < (CONVERTED_HALVES if F16 in pair else LARGE if NARROW.isdisjoint(pair) else CONVERTED)
 
 
-def folds_long(shape: tuple, axis) -> bool:
+def folds_long(shape: tuple, axis, rows: int = MANY_ROWS) -> bool:
     """Whether NumPy's fold along axes, those that its functions take, takes so long that it may be worth a program: of
-    many elements, or of many short rows.
+    many elements, or of so many short rows.
     """
     size = math.prod(shape)
     if axis is None or size >= LARGE:
@@ -130,7 +132,7 @@ def folds_long(shape: tuple, axis) -> bool:
         if (d in axes) != innermost:
             break
         row *= shape[d]
-    return size // max(row, 1) >= MANY_ROWS
+    return size // max(row, 1) >= rows
 
 
 _exact, _exact_wide = Shaped(exact=True), Shaped(exact=True, narrow=False)
@@ -145,7 +147,8 @@ SHAPED = {
     **dict.fromkeys("scatter-add scatter-sub scatter-mul".split(), _summing),
     "dot_general": Shaped(least=0, longest=LARGE),  # what is no small product
     "conv_general_dilated": Shaped(least=0, longest=LARGE),
-    **dict.fromkeys("cumsum cumprod cumlogsumexp symmetric_product".split(), _wide),
+    **dict.fromkeys("cumsum cumprod".split(), Shaped(exact=True, narrow=False, least=2 * SCANNED)),
+    **dict.fromkeys("cumlogsumexp symmetric_product".split(), _wide),
     "fft": Shaped(narrow=False, least=1 << 12),
 }
 LIBRARY = Shaped(narrow=False, least=1 << 12)  # LAPACK's functions, which share larger matrices out among threads
@@ -159,21 +162,22 @@ class Whole(NamedTuple):
 
 # By the names of functions, or of families of them.
 _AT_ONCE = """
-any_mean any_variance average any_nanmean any_nanvar nanstd accumulate any_nansum any_running trapezoid cov corrcoef
-sem matmul dot dot_product_attention softmax log_softmax logsumexp logmeanexp standardize convolve correlate
-convolve2d correlate2d fftconvolve detrend dct idct cholesky cho_factor lu_factor lu qr svd hessenberg schur polar
-eigh tridiagonal solve cho_solve lu_solve solve_triangular triangular_solve pdf logpdf transform map_coordinates
-einsum any_norm vector_norm matrix_norm cond histogram segment_sum segment_prod reduce_window conv_general_dilated
-conv_transpose conv_general_dilated_patches ragged_dot scaled_matmul vecdot tensordot sph_harm_y dctn idctn stft csd
-welch istft eig qdwh cholesky_update pinv lstsq tensorsolve qr_multiply eigh_tridiagonal rsf2csf expm expm_frechet
-funm sqrtm solve_sylvester logpmf polyval_of_many
+any_mean any_variance average any_nanmean any_nanvar nanstd accumulate any_nansum trapezoid cov corrcoef sem matmul dot
+dot_product_attention softmax log_softmax logsumexp logmeanexp standardize convolve correlate convolve2d correlate2d
+fftconvolve detrend dct idct cholesky cho_factor lu_factor lu qr svd hessenberg schur polar eigh tridiagonal solve
+cho_solve lu_solve solve_triangular triangular_solve pdf logpdf transform map_coordinates einsum any_norm vector_norm
+matrix_norm cond histogram segment_sum segment_prod reduce_window conv_general_dilated conv_transpose
+conv_general_dilated_patches ragged_dot scaled_matmul vecdot tensordot sph_harm_y dctn idctn stft csd welch istft eig
+qdwh cholesky_update pinv lstsq tensorsolve qr_multiply eigh_tridiagonal rsf2csf expm expm_frechet funm sqrtm
+solve_sylvester logpmf polyval_of_many
 """
 _WHEN_REPEATED = """
 round_to any_clip isclose allclose heaviside polyval cross elementwise distribution xlogy xlog1py rel_entr kl_div boxcox
 boxcox1p gammasgn factorial comb poch multigammaln polygamma fresnel wofz sici any_extremum any_logical any_count
-any_nan_extremum ptp any_quantile lexsort any_order by_sorting rankdata any_where packbits unpackbits one_hot unwrap
-block_diag toeplitz lu_pivots_to_permutation top_k approx_max_k approx_min_k index_take circulant hankel
-convolution_matrix companion fiedler fiedler_companion leslie segment_max segment_min glu ediff1d any_diff
-any_gradient descending searchsorted digitize isin repeat kron tril triu update get any_take along mode vander interp
+any_nan_extremum any_position any_running ptp any_quantile lexsort any_order by_sorting rankdata any_where packbits
+unpackbits one_hot unwrap block_diag toeplitz lu_pivots_to_permutation top_k approx_max_k approx_min_k index_take
+circulant hankel convolution_matrix companion fiedler fiedler_companion leslie segment_max segment_min glu ediff1d
+any_diff any_gradient descending searchsorted digitize isin repeat kron tril triu update get any_take along mode vander
+interp
 """
 WHOLE = dict.fromkeys(_AT_ONCE.split(), Whole()) | dict.fromkeys(_WHEN_REPEATED.split(), Whole(exact=True))

@@ -8,7 +8,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.evaluate import quiet
-from catena.lax.policy import LARGE
+from catena.lax.policy import SCANNED
 from catena.lax.whole import whole
 from catena.numpy.boundary import (
     as_array_argument,
@@ -32,7 +32,7 @@ def _running(name, numpy_fun, lax_fun, a, axis, dtype, out):
     if axis is None:
         a, axis = (a if a.ndim == 1 else lax.reshape(a, (a.size,))), 0
     axis = canonical_axis(static_int(axis, "The axis argument must be known statically."), a.ndim)
-    if direct(a) and dtype is None and a._value.dtype in REAL_OR_INT and a._value.size < LARGE:  # the hot path
+    if direct(a) and dtype is None and a._value.dtype in REAL_OR_INT and a._value.size < SCANNED:  # the hot path
         value = a._value
         return make_array(quiet.run(numpy_fun, value, axis, value.dtype))
     return _any_running(name, a, axis, dtype)

@@ -341,7 +341,7 @@ def _nan_arg(name, a, axis, out, keepdims, fill, lax_fun):
     refuse_out(name, out)
     a = as_array_argument(name, a)
     plain = name.removeprefix("nan")
-    result = reductions.arg_extremum(plain, lax_fun, _without_nan(name, a, fill), axis, keepdims)
+    result = reductions.any_position(plain, lax_fun, _without_nan(name, a, fill), axis, keepdims)
     if not dtypes.is_inexact(a.dtype):
         return result
     only_nan = reductions.all(lax.ne(a, a), axis, keepdims=bool(keepdims))

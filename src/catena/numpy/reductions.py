@@ -20,7 +20,7 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.core.namespace import alias
-from catena.lax.policy import MANY_ROWS, folds_long
+from catena.lax.policy import LARGE, MANY_EXTREMA, MANY_ROWS, folds_long
 from catena.lax.reductions import add_reduce
 from catena.lax.structure import dense
 from catena.lax.whole import whole
@@ -343,7 +343,7 @@ def _extremum(reduction, numpy_fun, a, axis, out, keepdims, initial, where):
     refuse_out(reduction.name, out)
     if direct(a) and initial is None and where is None and plain_axis(axis, a):
         value = a._value
-        is_long = value.size >= MANY_ROWS and folds_long(value.shape, axis)  # and may be worth a program
+        is_long = value.size >= MANY_ROWS and folds_long(value.shape, axis, MANY_EXTREMA)
         if value.dtype in REAL_OR_INT and value.size and not is_long:
             try:
                 found = quiet.run(numpy_fun, value, axis, out=..., keepdims=keepdims)
@@ -522,7 +522,8 @@ def _range_value(value, axis, keepdims):
 # Positions of extrema
 
 
-def arg_extremum(name: str, lax_fun, a, axis, keepdims):
+@whole
+def any_position(name: str, lax_fun, a, axis, keepdims):
     """The index of an extremum along one axis, or in the flattened array."""
     if a.size == 0 and (axis is None or a.shape[canonical_axis(operator.index(axis), a.ndim)] == 0):
         raise ValueError(f"attempt to get {name} of an empty sequence")
@@ -537,11 +538,18 @@ def arg_extremum(name: str, lax_fun, a, axis, keepdims):
     return lax.expand_dims(result, (axis,)) if keepdims else result
 
 
+def _has_many_rows(value, axis: int) -> bool:
+    """Whether NumPy looks at so many rows, one after the other, that it may be worth a program."""
+    if value.size < MANY_ROWS or not -value.ndim <= axis < value.ndim:
+        return False
+    return value.size >= LARGE or value.size // value.shape[axis] >= MANY_EXTREMA
+
+
 def _position(value, method: str, axis, keepdims):
     """The index of an extremum of a NumPy value, or None where the general path has to see to it."""
     if value.dtype not in _TESTED or not 0 < value.size < 2**31:
         return None
-    if axis is not None and (type(axis) is not int or not value.ndim):
+    if axis is not None and (type(axis) is not int or not value.ndim or _has_many_rows(value, axis)):
         return None
     try:
         found = getattr(value, method)(axis, keepdims=bool(keepdims))
@@ -574,7 +582,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     refuse_out("argmax", out)
     if direct(a) and (found := _position(a._value, "argmax", axis, keepdims)) is not None:  # the hot path
         return found
-    return arg_extremum("argmax", lax.argmax, as_array_argument("argmax", a), axis, keepdims)
+    return any_position("argmax", lax.argmax, as_array_argument("argmax", a), axis, keepdims)
 
 
 @position_along_axis
@@ -588,4 +596,4 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     refuse_out("argmin", out)
     if direct(a) and (found := _position(a._value, "argmin", axis, keepdims)) is not None:  # the hot path
         return found
-    return arg_extremum("argmin", lax.argmin, as_array_argument("argmin", a), axis, keepdims)
+    return any_position("argmin", lax.argmin, as_array_argument("argmin", a), axis, keepdims)
