@@ -382,6 +382,21 @@ def test_empty_matrices():
     assert linalg.triangular_solve(square, square).shape == (2, 0, 0)
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0), (0, 3), (3, 0), (0, 2, 2)])
+def test_lu_of_empty_matrices_compiled_and_differentiated(shape):
+    """No rows were joined one by one, which is an error, and tangents were taken from rows that are not there."""
+    a = catena.numpy.zeros(shape)
+    shapes = [x.shape for x in linalg.lu(a)]
+    assert [x.shape for x in catena.jit(linalg.lu)(a)] == shapes
+    for wrap in (lambda f: f, catena.jit):
+        assert [x.shape for x in catena.jvp(wrap(linalg.lu), (a,), (a,))[1]][0] == shape
+        assert [x.shape[1:] for x in wrap(catena.vmap(linalg.lu))(catena.numpy.stack([a, a]))] == shapes
+    if shape[-2:] == (0, 0):
+        sign, logarithm = catena.jit(catena.numpy.linalg.slogdet)(a)
+        assert (sign == 1).all() and (logarithm == 0).all()
+        assert catena.jit(catena.grad(lambda a: catena.numpy.linalg.det(a).sum()))(a).shape == shape
+
+
 # ---- Fourier transforms
 
 

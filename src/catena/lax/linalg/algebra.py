@@ -236,6 +236,8 @@ def inverse_differences(v, like):
 def take_rows(x, order):
     """The rows of each matrix in the order given for each."""
     shape = get_aval(x).shape
+    if 0 in shape:  # no rows: a gather wants one at each place
+        return x
     n = len(shape) - 2
     batch = tuple(range(n))
     numbers = GatherDimensionNumbers((n + 1,), (n,), (n,), batch, batch)

@@ -280,7 +280,7 @@ def _exchanged_apart(pivots, size: int):
 
 def _exchanged(pivots, *, permutation_size: int):
     """The permutation by one exchange after the other, in terms of lax, for compilation."""
-    if permutation_size <= FEW:
+    if 0 < permutation_size <= FEW:
         return _exchanged_apart(pivots, permutation_size)
     shape = get_aval(pivots).shape
     count, rank = shape[-1], len(shape)
