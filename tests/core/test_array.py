@@ -269,3 +269,21 @@ def test_views_of_bits_are_those_of_numpy_also_compiled(old):
                 for found in (y.view(new), catena.jit(lambda y, new=new: y.view(new))(y)):
                     assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
                     assert np.asarray(found).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("count", "dtype", "text"),
+    [
+        (7, "float32", "Array([1., 1., 1., 1., 1., 1., 1.], dtype=float32)"),
+        (12, "float32", "Array([1., 1., 1., 1., 1., 1., 1., 1., 1., 1., 1., 1.], dtype=float32)"),
+        (14, "float32", "Array([1., 1., 1., 1., 1., 1., 1., 1., 1., 1., 1., 1., 1., 1.], dtype=float32)"),
+        (
+            8,
+            "complex64",
+            "Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j],      dtype=complex64)",
+        ),
+    ],
+)
+def test_a_dtype_is_set_off_in_texts_where_jax_does(count, dtype, text):
+    """Documents that show arrays are read as tests (doctest): their texts have to be the same to the character."""
+    assert repr(jnp.ones(count, dtype)) == text

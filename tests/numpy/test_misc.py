@@ -522,3 +522,14 @@ def test_a_few_powers_are_products():
     numpy.testing.assert_allclose(slope, 1 + 2 * x[:4] + 3 * x[:4] ** 2, rtol=1e-6)
     numpy.testing.assert_array_equal(jnp.vander(jnp.array([True, False]), 3), numpy.vander([1, 0], 3))
     assert jnp.vander(jnp.ones(3, "bfloat16"), 5).dtype == "bfloat16" and jnp.vander(jnp.ones(3), 0).shape == (3, 0)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 2), (3,)])
+@pytest.mark.parametrize("dtype", ["int8", "bool", "bfloat16"])
+def test_unwrapping_nothing_gives_the_dtype_of_unwrapping_something(shape, dtype):
+    """Arrays without elements came back as they were."""
+    x = jnp.zeros(shape, dtype)
+    for period in (2 * numpy.pi, 4):
+        assert jnp.unwrap(x, period=period).dtype == jnp.unwrap(jnp.zeros(4, dtype), period=period).dtype
+    with pytest.raises(IndexError, match="axis 5"):
+        jnp.unwrap(x, axis=5)

@@ -583,8 +583,7 @@ def array_repr(array: Array) -> str:
         return f"Array([], shape={value.shape}, {ending}"
     body = np.array2string(value, separator=", ", prefix="Array(", suffix=")")
     last_line = body.rsplit("\n", 1)[-1]
-    indent = len("Array(") if "\n" not in body else 0
-    if indent + len(last_line) + len(ending) + 2 > np.get_printoptions()["linewidth"]:
+    if len(last_line) + len(ending) + 3 > np.get_printoptions()["linewidth"]:  # as JAX counts, whose texts these are
         return f"Array({body},      {ending}"
     return f"Array({body}, {ending}"
 

@@ -331,14 +331,14 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     p, period = as_array_argument("unwrap", p), as_operand("unwrap", period, 3)
     if dtypes.is_complex(p.dtype) or dtypes.is_complex(dtype_of(period)[0]):
         raise ValueError("jnp.unwrap does not support complex inputs.")
-    if not p.size:
-        return p
     if p.ndim == 0:
         raise ValueError("unwrap requires an array of at least one dimension, got a scalar")
     axis = canonical_axis(operator.index(axis), p.ndim)
     p, period = promote_dtypes("unwrap", p, period)
     if p.dtype == dtypes.BOOL:
         p, period = promote_dtypes_inexact("unwrap", p, period)
+    if not p.shape[axis]:
+        return p
     later, earlier = _slices(p, axis, _LATER, _EARLIER)
     steps = lax.sub(later, earlier)
     half = lax.div(period, like(period, 2))
