@@ -127,7 +127,7 @@ def factors(shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 @pytest.mark.share(2)
 @pytest.mark.parametrize("name", DOTS)
-def test_matrix_products_have_the_bits_of_those_that_are_not_looked_at(name):
+def test_matrix_products_have_the_bits_of_those_of_arguments(name):
     sums, left, right = DOTS[name]
     x, y = factors(left, 1), np.random.default_rng(2).standard_normal(right).astype(np.float32)
     if name == "the right one":
@@ -165,7 +165,7 @@ PROGRAMS = {
         lambda x, y: jax.lax.scan(lambda c, a: (c + a, a * c), y, jnp.broadcast_to(jnp.exp(x), (9, 40)))[1],
         ["small_product"],
     ),
-    "a matrix product": (lambda x, y: jax.nn.softmax(x * y[:, None]) @ jnp.outer(y, x), ["small_product_sum"]),
+    "a matrix product": (lambda x, y: jnp.exp(x * y[:, None]) @ jnp.outer(y, x), []),
     "a sum in a loop": (
         lambda x, y: jax.lax.fori_loop(0, 9, lambda i, c: c * jnp.exp(x) + y, y),
         ["small_product_sum"],

@@ -97,6 +97,7 @@ ROWS = [
     (TEXTS, "compiler/test_streams.py"),
     (TEXTS, "compiler/test_small.py", "test_which_products_are_looked_at",
      "test_loops_in_loops_are_looked_through_a_few_times_each"),
+    (TEXTS, "compiler/test_subnormal_products.py", "test_programs_that_flush_do_not_look"),
     (TEXTS, "compiler/test_staged.py"),
     (TEXTS, "compiler/test_stages.py", "test_dividers_are_what_loops_of_several_quotients_wait_for",
      "test_what_hangs_on_constants_of_a_long_function_is_computed_before_the_loop",

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from catena.compiler.emit import launches, parallel, tiles
+from catena.compiler.emit import launches, parallel, subnormal_products, tiles
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph import symbols
-from catena.compiler.plan.contraction import Axis, Part, Plan, Tasks
+from catena.compiler.plan.contraction import Axis, Contraction, Part, Plan, Tasks
 from catena.compiler.plan.steps import Buffer, Contract
 
 
@@ -58,16 +58,22 @@ class _Loops:
 
     def __init__(self, w, p: Plan, tasks: Tasks, after: launches.Kernel | None, own: int):
         self.w, self.plan, self.tasks, self.after, self.own = w, p, tasks, after, own
-        self.contraction, self.type = p.contraction, p.contraction.type
+        self.type = p.contraction.type
         self.e = Emitter()
         self.scratch = self._scratch() if p.packs else "null"
+        self.watch = subnormal_products.Watch(self.e) if p.is_watched else None
         self.operands = 3 + p.packed
         self.functions = parallel.load_pointer(self.e, self.operands + self.own)
         self.numbers: list[int] = []  # that tasks read from their table, so that other batch sizes share their text
 
+    @property
+    def contraction(self) -> Contraction:
+        return self.plan.contraction
+
     def written(self) -> Task:
         after = [] if self.after is None else [self.after.name]
-        body, functions = self._task(), [*self._tile_names(), *self._packing_names(), *after]
+        careful = [self.w.function(subnormal_products.text(self.type, self.plan.width))] if self.watch else []
+        body, functions = self._task(), [*self._tile_names(), *self._packing_names(), *careful, *after]
         self.numbers += [0] * (-len(self.numbers) % NUMBERS)
         return Task(body, functions, self.numbers)
 
@@ -133,7 +139,7 @@ class _Loops:
         own = [parallel.load_pointer(e, self.operands + i) for i in range(self.own)]
         own += [e.element("%numbers", "i64", len(self.numbers))] if sizes else []
         self.numbers += sizes
-        after = self._function(TILES + PACKINGS * self.plan.packs)
+        after = self._function(TILES + PACKINGS * self.plan.packs + bool(self.watch))
         e.do(f"call void {after}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {x}' for x in bounds)])})")
 
     def _member(self, member: str, a: str, b: str, rest: str, c: str) -> list[str]:
@@ -185,7 +191,7 @@ class _Loops:
     @property
     def _keeps(self) -> bool:
         """Whether the first tile of a panel copies it to the task's memory, for those after it; else, a function that
-        does nothing else. Tiles of what may be small may read it once for each of their rows; the first tile is whole.
+        does nothing else. Where operands may be small, the first tile would meet them; it is whole.
         """
         p, last = self.plan, (self.tasks.row_blocks - 1) * self.tasks.rows
         return p.packs and p.apart == 1 and len(p.inside) == 1 and not self.contraction.small and last < p.full
@@ -193,6 +199,8 @@ class _Loops:
     def _panel(self, a, b, c, length, adds, columns: int, low, high) -> None:
         """Columns of rows from `low` to `high` (see `Plan.units`), from the task's memory, if it copies panels."""
         e, p, is_rest = self.e, self.plan, columns != self.plan.columns
+        if self.watch:
+            self.watch.begin_panel()
         if not p.packs or not columns:
             self._rows(a, b, c, length, adds, columns, low, high)
             return
@@ -201,7 +209,7 @@ class _Loops:
             self._tile(a, b, c, low, length, adds, columns, copies)
             low = e.op(f"add nuw nsw i64 {low}, 1")
             more = e.op(f"icmp slt i64 {low}, {high}")
-            self._if(more, lambda: self._rows(a, self.scratch, c, length, adds, columns, low, high))
+            _if(self.e, more, lambda: self._rows(a, self.scratch, c, length, adds, columns, low, high))
             return
         outer = math.prod(x.extent for x in p.inside[:-1])
         count = e.op(f"mul nuw nsw i64 {length}, {outer}") if outer > 1 else length
@@ -221,7 +229,7 @@ class _Loops:
         self._panel(a, b, self._moved(c, j, p.columns), length, adds, p.columns, *rows)
         e.end_loop(opened)
         c = e.element(c, self.type.memory, self._number(p.panels * p.columns))
-        self._if(last, lambda: self._panel(a, rest, c, length, adds, p.rest, *rows))
+        _if(self.e, last, lambda: self._panel(a, rest, c, length, adds, p.rest, *rows))
 
     def _rows(self, a, b, c, length, adds, columns: int, low, high) -> None:
         """Every row from `low` to `high` (see `Plan.units`) of some columns."""
@@ -246,7 +254,7 @@ class _Loops:
         if keeps:
             self._call(keeps, a, b, c, length, adds, columns, p.rows, p.inside[-1].b, f", ptr {self.scratch}")
             return
-        self._if(self.e.op(f"icmp sge i64 {t}, {full}"),
+        _if(self.e, self.e.op(f"icmp sge i64 {t}, {full}"),
                  lambda: self._call_tile(a, b, c, length, adds, columns, below=True),
                  lambda: self._call_tile(a, b, c, length, adds, columns))  # fmt: skip
 
@@ -263,12 +271,22 @@ class _Loops:
         self._call(tile, a, b, c, length, adds, columns, count, self._terms(columns)[-1].b)
 
     def _call(self, tile, a, b, c, length, adds, columns: int, rows: int, by_b: int, own: str = "") -> None:
-        p = self.plan
+        e, p = self.e, self.plan
         last = columns - (self._vectors(columns) - 1) * p.width
         numbers = (p.row.a, p.inside[-1].a, by_b, p.row.c, last)
-        given = ", ".join(f"i64 {self._number(n)}" for n in numbers)
-        count = self._number(rows)
-        self.e.do(f"call void {tile}(ptr {a}, ptr {b}, ptr {c}, i64 {length}, {given}, i1 {adds}, i64 {count}{own})")
+        steps = ", ".join(f"i64 {self._number(n)}" for n in numbers)
+        given = f"ptr {a}, ptr {b}, ptr {c}, i64 {length}, {steps}, i1 {adds}, i64 {self._number(rows)}"
+        watch = f", ptr {self.watch.at}" if self.watch else ""
+        e.do(f"call void {tile}({given}{watch}{own})")
+        if self.watch:
+            plain = self._function(2 * (columns != p.columns)) if own else tile
+            _if(self.e, self.watch.has_met(), lambda: self._multiply_carefully(plain, given, columns))
+
+    def _multiply_carefully(self, tile: str, given: str, columns: int) -> None:
+        p, vectors = self.plan, self._vectors(columns)
+        size = subnormal_products.room(p.panel_terms, p.rows, self._vectors(p.columns) * p.width, self.type.bytes)
+        careful = self._function(TILES + PACKINGS * p.packs)
+        self.watch.multiply(careful, tile, given, self._number(vectors), self._number(size))
 
     def _function(self, at: int) -> str:
         return self.e.op(f"load ptr, ptr {self.e.element(self.functions, 'ptr', at)}")
@@ -290,11 +308,8 @@ class _Loops:
         outer = tuple(tiles.Term(x.extent, x.a, x.b) for x in self._terms(columns)[:-1])
         rows = p.below if below and not p.is_ragged else p.rows
         told, adds = self._told(columns), bool(p.outside)
-        is_small = self.contraction.small and not outer and p.width > 1
-        tile = tiles.Tile(self.type, p.width, rows, vectors, told, outer, adds, below and p.is_ragged, is_small)
+        tile = tiles.Tile(self.type, p.width, rows, vectors, told, outer, adds, below and p.is_ragged, p.is_watched)
         tile = tile._replace(even=p.even)
-        if is_small:
-            self.w.helpers.update(tiles.needs(tile))
         return self.w.function(tiles.text(tile))
 
     def _packing_names(self) -> list[str]:
@@ -309,7 +324,8 @@ class _Loops:
         p, vectors, told = self.plan, self._vectors(columns), self._told(columns)
         if not self._keeps:
             return (tiles.packing if p.apart == 1 else tiles.turning)(tiles.Panel(self.type, p.width, vectors, told))
-        return tiles.text(tiles.Tile(self.type, p.width, p.rows, vectors, told, (), bool(p.outside), keeps=True))
+        tile = tiles.Tile(self.type, p.width, p.rows, vectors, told, (), bool(p.outside), watched=p.is_watched)
+        return tiles.text(tile._replace(keeps=True))
 
     def _told(self, columns: int) -> int:
         """The lanes of the last vector that are columns, or that an argument tells it."""
@@ -321,17 +337,6 @@ class _Loops:
     def _vectors(self, columns: int) -> int:
         return max(-(-columns // self.plan.width), 1)
 
-    def _if(self, condition: str, then, otherwise=None) -> None:
-        e = self.e
-        yes, no, done = e.label(), e.label(), e.label()
-        e.branch(condition, yes, no)
-        for label, action in ((yes, then), (no, otherwise)):
-            e.start(label)
-            if action is not None:
-                action()
-            e.jump(done)
-        e.start(done)
-
     def _moved(self, pointer: str, steps: str, by: int) -> str:
         if not by:
             return pointer
@@ -340,6 +345,17 @@ class _Loops:
     def _steps(self, pointer: str, steps: str, by: int) -> str:
         """So many steps of so many elements further on; how long they are, the text does not tell."""
         return self.e.element(pointer, self.type.memory, self.e.op(f"mul nsw i64 {steps}, {self._number(by)}"))
+
+
+def _if(e: Emitter, condition: str, then, otherwise=None) -> None:
+    yes, no, done = e.label(), e.label(), e.label()
+    e.branch(condition, yes, no)
+    for label, action in ((yes, then), (no, otherwise)):
+        e.start(label)
+        if action is not None:
+            action()
+        e.jump(done)
+    e.start(done)
 
 
 def _divide(e: Emitter, x: str, n: int | str) -> tuple[str, str]:

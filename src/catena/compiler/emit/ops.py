@@ -103,11 +103,6 @@ def of_small(e: Emitter, op: str, t: Type, xs: list[str], width: int, told: str)
     return vector_call(e, OF_SMALL[op], t.register, xs, width, [("i1", told)])
 
 
-def product_sum(e: Emitter, t: Type, xs: list[str], width: int) -> str:
-    """x y + z, rounded once, where x is small."""
-    return vector_call(e, small.PRODUCT_SUM, t.register, xs, width, [("i1", "true")])
-
-
 def either(e: Emitter, truths: Iterable[str]) -> str:
     """Whether some of them hold."""
     first, *others = dict.fromkeys(truths)

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from catena.compiler import vector_math
-from catena.compiler.emit import masks, ops
+from catena.compiler.emit import masks, subnormal_products
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.types import Type, vector
-from catena.compiler.vector_math import small
 
 
 class Term(NamedTuple):
@@ -38,13 +36,13 @@ class Tile(NamedTuple):
     outer: tuple[Term, ...]  # term axes around the innermost one, outermost first
     adds: bool  # whether the tile may be added to what is in C
     ragged: bool = False  # whether an argument tells how many of the rows there are
-    small: bool = False  # whether A may have subnormal numbers: these are looked for where processors found some
+    watched: bool = False  # whether it leaves what has subnormal numbers to `subnormal_products`, where it is told to
     keeps: bool = False  # whether it copies the rows of B that it reads, for the tiles after it
     even: bool = False  # whether the terms of the innermost axis are an even number
 
     @property
     def parameters(self) -> str:
-        return f"{PARAMETERS}, ptr noalias %to" if self.keeps else PARAMETERS
+        return PARAMETERS + ", ptr %watch" * self.watched + ", ptr noalias %to" * self.keeps
 
     @property
     def terms(self) -> int:
@@ -55,8 +53,6 @@ class Tile(NamedTuple):
 
 
 ARGUMENT = 0
-MANY = 200  # of so many numbers of A, one that is subnormal takes as long as to look at each
-MET_SUBNORMAL = 2  # the bit of MXCSR that x86 processors set where an operand is a subnormal number
 LINE = 64  # bytes
 SUMS_OF_TWO = 12  # of a tile, from which one round is two terms
 ROWS_AHEAD = 8  # of B, that packing asks for before it comes to them
@@ -71,15 +67,15 @@ def text(tile: Tile) -> str:
     added to C where they may be and `adds` is true. Of a ragged tile, `rows` are there; in the place of each of
     the others the last of A is read again, and what that gives goes to the stack: a row's bits do not hang on its tile.
     A tile that keeps B writes whole vectors of it, one after the other, from `to` on: what waits for B's lines, which
-    lie apart, multiplies meanwhile.
+    lie apart, multiplies meanwhile. A tile that is watched, where `watch` is an address, leaves C as it is if the
+    processor has met subnormal numbers, be it before, and says so there.
     """
     e = Emitter()
     v = vector(tile.type.register, tile.width)
     if tile.last == ARGUMENT:
         _note_lanes(e, tile)
-    if tile.small:
-        _carefully(e, tile, v)
-        tile = tile._replace(small=False)
+    if tile.watched and not tile.keeps:  # the tiles after that read what it copies
+        subnormal_products.look_out(e)
     there = [e.op(f"icmp ugt i64 %rows, {i}") if tile.ragged and i else None for i in range(tile.rows)]
     rows = ["%a"]
     for is_there in there[1:]:
@@ -89,14 +85,10 @@ def text(tile: Tile) -> str:
         _fetch(e, tile)
     zeros = ["zeroinitializer" if tile.width > 1 else _zero(tile.type)] * (tile.rows * tile.vectors)
     sums = _terms(e, tile, tile.outer, rows, "0", "%b", zeros, v)
+    if tile.watched:
+        subnormal_products.look_out(e)
     _finish(e, tile, sums, v, there, "%c")
     return "\n".join([f"({tile.parameters}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
-
-
-def needs(tile: Tile) -> dict:
-    """The helpers that a tile of what may be small calls."""
-    name = tile.type.register, tile.width
-    return {vector_math.symbol(small.PRODUCT_SUM, *name): ("vector_math", small.PRODUCT_SUM, *name)}
 
 
 def _finish(e: Emitter, tile: Tile, sums: list[str], v: str, there: list[str | None], c: str) -> None:
@@ -111,97 +103,6 @@ def _finish(e: Emitter, tile: Tile, sums: list[str], v: str, there: list[str | N
         _store(e, tile, sums, v, adds, there, c)
         e.jump(done)
     e.start(done)
-
-
-def _carefully(e: Emitter, tile: Tile, v: str) -> None:
-    """The tile where processors have met subnormal numbers of late, which they note, and many are in A: row after row,
-    each number of A is looked at, and products of small ones are added by what does not make processors stop
-    (`vector_math.small`), to the same bits.
-    """
-    note = e.slot("i32", 4)
-    e.do(f"call void @llvm.x86.sse.stmxcsr(ptr {note})")
-    noted = e.op(f"load i32, ptr {note}")
-    asking, few, none, careful, usual = (e.label() for _ in range(5))
-    e.branch(e.op(f"icmp ne i32 {e.op(f'and i32 {noted}, {MET_SUBNORMAL}')}, 0"), asking, usual)
-    e.start(asking)
-    count = _count_small(e, tile)
-    numbers = e.op("mul nuw nsw i64 %rows, %k")
-    e.branch(e.op(f"icmp ugt i64 {e.op(f'mul nuw nsw i64 {count}, {MANY}')}, {numbers}"), careful, few)
-    e.start(few)
-    e.branch(e.op(f"icmp eq i64 {count}, 0"), none, usual)
-    e.start(none)
-    e.do(f"store i32 {e.op(f'and i32 {noted}, {~MET_SUBNORMAL}')}, ptr {note}")
-    e.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {note})")
-    e.jump(usual)
-    e.start(careful)
-    one = tile._replace(rows=1, even=False)
-    row, opened = e.begin_loop(0, "%rows")
-    a = e.element("%a", tile.type.memory, e.op(f"mul nsw i64 {row}, %step"))
-    c = e.element("%c", tile.type.memory, e.op(f"mul nsw i64 {row}, %across"))
-    sums = _terms(e, one, (), [a], "0", "%b", ["zeroinitializer"] * tile.vectors, v)
-    _finish(e, one, sums, v, [None], c)
-    e.end_loop(opened)
-    e.lines.append("  ret void")
-    e.start(usual)
-
-
-def _count_small(e: Emitter, tile: Tile) -> str:
-    """How many numbers of a tile of A are subnormal, or nearly. Where neither those of a row nor those of a column lie
-    side by side, others between them are counted.
-    """
-    t, width = tile.type, tile.width
-    turned = e.op("icmp eq i64 %step, 1")
-    terms = e.op(f"select i1 {e.op('icmp sgt i64 %by_a, 0')}, i64 %k, i64 1")
-    outer, by, inner = (
-        e.op(f"select i1 {turned}, i64 {x}, i64 {y}")
-        for x, y in (("%k", "%rows"), ("%by_a", "%step"), ("%rows", terms))
-    )
-    integers, lanes = vector("i32", width), vector("i64", width)
-    total = e.slot(integers, 64)
-    e.do(f"store {integers} zeroinitializer, ptr {total}")
-    row, rows = e.begin_loop(0, outer)
-    at = e.element("%a", t.memory, e.op(f"mul nsw i64 {row}, {by}"))
-    column, columns = e.begin_loop(0, inner, width)
-    left = e.splat(e.op(f"sub nsw i64 {inner}, {column}"), "i64", width)
-    mask = e.op(f"icmp slt {lanes} {e.lanes(width)}, {left}")
-    x = e.load(t, e.element(at, t.memory, column), width, mask=mask)
-    is_small = _is_small(e, x, width)
-    before, each = e.op(f"load {integers}, ptr {total}"), e.op(f"sext {vector('i1', width)} {is_small} to {integers}")
-    e.do(f"store {integers} {e.op(f'sub {integers} {before}, {each}')}, ptr {total}")
-    e.end_loop(columns)
-    e.end_loop(rows)
-    found = e.op(f"load {integers}, ptr {total}")
-    return e.op(f"zext i32 {e.op(f'call i32 @llvm.vector.reduce.add.v{width}i32({integers} {found})')} to i64")
-
-
-def _is_small(e: Emitter, x: str, width: int) -> str:
-    """Which floats are subnormal, or nearly so."""
-    integers = vector("i32", width)
-    bits = e.op(f"bitcast {vector('float', width)} {x} to {integers}")
-    size, one, least = (
-        e.splat(str(n), "i32", width) for n in (small.SIZE, 1, (127 + small.LEAST) * small.EXPONENT - 1)
-    )
-    above_zero = e.op(f"sub {integers} {e.op(f'and {integers} {bits}, {size}')}, {one}")
-    return e.op(f"icmp ult {integers} {above_zero}, {least}")
-
-
-def _careful_step(e: Emitter, tile: Tile, row: str, at: str, b: str, sums: list[str], v: str) -> list[str]:
-    """One term of a row: the sums with the products of a number of A, which may be small, and a row of B."""
-    t = tile.type
-    x = e.load(t, e.element(row, t.memory, at), 1)
-    is_small = _is_small(e, x, 1)
-    x = e.splat(x, t.register, tile.width)
-    ys = _row_of_b(e, tile, b)
-    rare, usual, done = e.label(), e.label(), e.label()
-    e.branch(is_small, rare, usual)
-    e.start(rare)
-    slow = [ops.product_sum(e, t, [x, y, total], tile.width) for y, total in zip(ys, sums)]
-    e.jump(done)
-    e.start(usual)
-    fast = [_multiply_add(e, t, v, x, y, total, tile.width) for y, total in zip(ys, sums)]
-    e.jump(done)
-    e.start(done)
-    return [e.op(f"phi {v} [ {a}, %{rare} ], [ {b}, %{usual} ]") for a, b in zip(slow, fast)]
 
 
 def _fetch(e: Emitter, tile: Tile) -> None:
@@ -331,8 +232,6 @@ def _term(e: Emitter, tile: Tile, outer, rows: list[str], here: Loop, v: str) ->
     """The sums after one more term, or all those of the axes inside."""
     if outer:
         return _terms(e, tile, outer[1:], rows, here.at, here.b, here.sums, v)
-    if tile.small:
-        return _careful_step(e, tile, rows[0], here.at, here.b, here.sums, v)
     return _step(e, tile, rows, here.at, here.b, here.sums, v, here.i)
 
 

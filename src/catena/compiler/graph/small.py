@@ -23,14 +23,10 @@ FLOATS = ("float32", "bfloat16")  # which may be subnormal floats of 32 bits, in
 RANGE = (*FLOATS, "float64")  # whose converted numbers may be
 
 
-def mark(region: Region, sums: bool) -> Region:
-    """Tells products and quotients which of their operands may be small, in place; and `sums` of products."""
+def mark(region: Region) -> Region:
+    """Tells products and quotients which of their operands may be small, in place."""
     if any(v.form == "map" and v.params.op in VANISHING for each in region.walk() for v in each.values):
         _mark(region, set(), {})
-        for each in region.walk() if not sums else ():
-            for v in each.values:
-                if v.form == "dot":
-                    v.params = v.params._replace(small=None)
     return region
 
 
@@ -52,7 +48,7 @@ def _mark(region: Region, inputs: set[int], before: Found) -> set[int]:
             small.update(r.number for r in v.results if outputs[r.params.index])
         elif v.dtype.name in RANGE and _is_small(v, small):
             small.add(v.number)
-        if v.form in ("map", "dot") and v.dtype.name in FLOATS:
+        if v.form in ("map", "dot") and v.dtype.name in (FLOATS if v.form == "map" else RANGE):
             _tell(v, [k for k, a in enumerate(v.args) if a.number in small])
     return small
 

@@ -47,7 +47,8 @@ class Contraction(NamedTuple):
     rows: tuple[Axis, ...]
     columns: int
     terms: tuple[Axis, ...]
-    small: bool = False  # whether A may have subnormal numbers (see `graph.small`)
+    small: bool = False  # whether A or B may have subnormal numbers (see `graph.small`)
+    watched: bool = False  # whether these are looked out for
 
     @property
     def products(self) -> int:
@@ -77,6 +78,11 @@ class Plan(NamedTuple):
     outside: tuple[Part, ...]  # loops around the tiles, outermost first
     inside: tuple[Axis, ...]  # the terms of a tile
     apart: int = 1  # elements of B, where it lies unpacked, from one column to the next
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether tiles look out for subnormal numbers: not those of windows, whose operands are not rows."""
+        return self.contraction.watched and len(self.inside) == 1
 
     @property
     def panels(self) -> int:

@@ -119,7 +119,7 @@ def _turn(region: Region, machine: Machine) -> Region:
 def _small(region: Region, machine: Machine) -> Region:
     if not machine.stops_at_subnormals or context.flush_subnormals:
         return region
-    return small.mark(region, sums="fma" in machine.features)
+    return small.mark(region)
 
 
 def _fuse(region: Region, machine: Machine) -> Fused:

@@ -33,6 +33,7 @@ from catena.core.context import context
 PANELS = 8  # of the left operand that are filled at once: what is read of a term is whole lines
 TURNED, TURNED_BY_FEW = 3, 2  # times as large as the left operand and the result is one that is not packed, but read
 # where it lies; and where tasks that pack have few rows, or are one
+WATCHED = ("float32", "float64")  # of whose products subnormal numbers take long
 LEAST_PACKED = 1 << 15  # elements
 UNIT = 8  # multiplications that take as long as a unit of work
 MUCH_MORE = 8  # times as long as the product does an epilogue take that leaves its tasks
@@ -91,7 +92,7 @@ def multiply(p: Planner, frame: Frame, step: Step) -> None:
     groups, columns = _column_groups(columns, math.prod(x.extent for x in lines) * views.uses(frame, rhs), v, p.machine)
     if groups:
         batch, left = [*batch, *groups], None  # the left operand is the same for all of them
-    small = v.params.small is not None and (0 if lhs is v.args[0] else 1) in v.params.small
+    small = v.params.small is not None
     contract(p, frame, step, (a, b), (batch, lines, terms, columns), (rhs, rb, rc, rfree), left, small)
 
 
@@ -147,7 +148,8 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     a, b = operands
     batch, lines, terms, columns = map(contraction.merged, axes)
     n = math.prod(x.extent for x in columns)
-    form = Contraction(TYPES[NAMES[v.dtype]], batch, lines, n, terms, small)
+    watched = v.dtype.name in WATCHED and p.machine.stops_at_subnormals and not context.flush_subnormals
+    form = Contraction(TYPES[NAMES[v.dtype]], batch, lines, n, terms, small, watched)
     if context.check_bounds:
         walks.check(form, a, b, v, columns)
     times, moved = (0 if x is None else views.uses(frame, x[0]) for x in (layout, left))

@@ -1,0 +1,153 @@
+"""Products by tiles of rows and columns with subnormal numbers (`emit/subnormal_products.py`): they are as near as any,
+and hang on their own row and column alone.
+"""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.machine import X86_64_V4
+from catena.compiler.native.compile import text_of
+
+SHAPES = {  # of rows, terms, columns
+    "a tile": (8, 64, 48),
+    "parts of tiles": (13, 70, 53),
+    "a row": (1, 300, 130),
+    "few rows": (3, 400, 65),
+    "long sums": (33, 1700, 40),
+    "panels that tasks pack": (150, 256, 260),
+    "narrow": (200, 64, 16),
+}
+FORMS = {
+    "rows and columns": "ij,jk->ik",
+    "a transposed left one": "ji,jk->ik",
+    "a transposed right one": "ij,kj->ik",
+    "both transposed": "ji,kj->ik",
+}
+
+
+def operand(shape: tuple[int, int], axis: int, dtype, seed: int) -> np.ndarray:
+    """Numbers around one; every third row (or column) has subnormal ones too, of both signs."""
+    rng, info = np.random.default_rng(seed), np.finfo(dtype)
+    x = rng.standard_normal(shape).astype(dtype)
+    tails = (rng.uniform(-1, 1, shape) * 2.0 ** -rng.integers(0, 30, shape)).astype(dtype) * info.tiny
+    chosen = rng.random(shape) < 0.3
+    chosen &= np.expand_dims(np.arange(shape[1 - axis]) % 3 == 0, axis)
+    return np.where(chosen, tails, x)
+
+
+def laid_out(form: str, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    left, right = form.split("->")[0].split(",")
+    return (x.T if left == "ji" else x).copy(), (y.T if right == "kj" else y).copy()
+
+
+def product(form: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.asarray(jax.jit(lambda x, y: jnp.einsum(form, x, y))(*laid_out(form, x, y)))
+
+
+def assert_near(got: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+    """Of finite operands: as near as sums of so many terms are, and as numbers below the least normal one are."""
+    exact, sizes = (a.astype(np.longdouble) @ b.astype(np.longdouble) for a, b in ((x, y), (abs(x), abs(y))))
+    info = np.finfo(got.dtype)
+    bound = x.shape[1] * info.eps * sizes + info.smallest_subnormal
+    assert (abs(got - exact) <= bound).all()
+
+
+def bits(x: np.ndarray) -> np.ndarray:
+    """The bits; NaN is one."""
+    x = np.where(np.isnan(x), np.nan, x)
+    return np.where(np.isnan(x), 0, x.view(f"uint{8 * x.itemsize}"))
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_they_are_near(shape, form, dtype):
+    m, k, n = shape
+    with jax.enable_x64(True):
+        x, y = operand((m, k), 1, dtype, 1), operand((k, n), 0, dtype, 2)
+        usual = np.where(abs(y) < 1, 1, y).astype(dtype)
+        for a, b in ((x, usual), (np.where(abs(x) < 1, 1, x).astype(dtype), y), (x, y)):
+            assert_near(product(form, a, b), a, b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_that_are_subnormal(dtype):
+    """More exact than where each step is rounded to steps of the least number."""
+    with jax.enable_x64(True):
+        x = operand((40, 300), 1, dtype, 3)
+        x[::3] *= (abs(x[::3]) < np.finfo(dtype).tiny) * 2.0**-10
+        y = np.random.default_rng(4).uniform(-1, 1, (300, 50)).astype(dtype)
+        got, exact = product("ij,jk->ik", x, y), x.astype(np.longdouble) @ y.astype(np.longdouble)
+        small = abs(exact) < np.finfo(dtype).tiny
+        assert small.sum() > 300
+        assert (abs(got - exact)[small] <= 0.51 * np.finfo(dtype).smallest_subnormal).all()
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@np.errstate(all="ignore")
+def test_values_hang_on_their_row_and_column_alone(shape, form):
+    m, k, n = shape
+    x, y = operand((m, k), 1, "float32", 5), operand((k, n), 0, "float32", 6)
+    others = np.array([np.inf, np.nan, 1e-40, 3e38, -1e30, 1e-45, 2, 0], np.float32)
+    rng = np.random.default_rng(7)
+    got = product(form, x, y)
+    rows, columns = rng.random(m) < 0.5, rng.random(n) < 0.5
+    a, b = np.where(rows[:, None], x, rng.choice(others, x.shape)), np.where(columns, y, rng.choice(others, y.shape))
+    mixed = product(form, a, b)
+    np.testing.assert_array_equal(bits(mixed[rows][:, columns]), bits(got[rows][:, columns]))
+    again = product(form, np.where(rows[:, None], x, 1).astype("f4"), np.where(columns, y, 1).astype("f4"))
+    np.testing.assert_array_equal(bits(again[rows][:, columns]), bits(got[rows][:, columns]))
+
+
+def test_the_same_in_a_batch_with_an_epilogue_and_eagerly():
+    x, y = operand((40, 130), 1, "float32", 8), operand((130, 70), 0, "float32", 9)
+    alone = product("ij,jk->ik", x, y)
+    batch = jax.jit(jax.vmap(jnp.matmul))(np.stack([x, x[::-1]]), np.stack([y, y]))
+    np.testing.assert_array_equal(bits(np.asarray(batch)), bits(np.stack([alone, alone[::-1]])))
+    np.testing.assert_array_equal(bits(np.asarray(jnp.matmul(x, y))), bits(alone))
+    followed = jax.jit(lambda x, y: abs(x @ y))(x, y)
+    np.testing.assert_array_equal(bits(np.asarray(followed)), bits(abs(alone)))
+    looped = jax.jit(lambda x, y: jax.lax.map(lambda a: a @ y, x))(np.stack([x] * 3), y)
+    np.testing.assert_array_equal(bits(np.asarray(looped)), bits(np.stack([alone] * 3)))
+
+
+@np.errstate(all="ignore")
+def test_beside_huge_numbers_infinities_and_nan():
+    """What the power makes infinite is added up as it is; what is infinite, or no number, stays so."""
+    x, y = operand((60, 100), 1, "float32", 10), operand((100, 90), 0, "float32", 11)
+    x[3, 5], x[6, 5], x[9, 5], x[12, 5], x[15, 7] = 3e38, np.inf, np.nan, 1e30, -2e25
+    y[7, 3], y[7, 6], y[7, 9], y[7, 12] = 3e38, -np.inf, np.nan, 1e20
+    got = product("ij,jk->ik", x, y)
+    exact = (x.astype(np.float64) @ y.astype(np.float64)).astype(np.float32)
+    finite = np.isfinite(exact)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(exact))
+    np.testing.assert_array_equal(got[np.isinf(exact)], exact[np.isinf(exact)])
+    x, y = np.nan_to_num(x, posinf=0), np.nan_to_num(y, neginf=0)
+    sizes = abs(x).astype(np.float64) @ abs(y).astype(np.float64)
+    assert (abs(got - exact) <= 100 * np.finfo(np.float32).eps * sizes + 1e-45)[finite].all()
+
+
+def test_rows_and_columns_without_any_have_the_bits_that_they_have_elsewhere():
+    rng = np.random.default_rng(12)
+    x, y = (rng.standard_normal(shape).astype(np.float32) for shape in ((50, 200), (200, 100)))
+    usual = product("ij,jk->ik", x, y)
+    x[7, 3], y[5, 11] = 1e-40, -3e-42
+    got = product("ij,jk->ik", x, y)
+    rows, columns = np.arange(50) != 7, np.arange(100) != 11
+    np.testing.assert_array_equal(bits(got[rows][:, columns]), bits(usual[rows][:, columns]))
+    assert_near(got, x, y)
+
+
+def test_programs_that_flush_do_not_look():
+    x = jax.ShapeDtypeStruct((64, 64), "float32")
+    assert "stmxcsr" in text_of(jax.make_jaxpr(jnp.matmul)(x, x), machine=X86_64_V4)
+    jax.config.update("jax_flush_subnormals", True)
+    try:
+        assert "%watch" not in text_of(jax.make_jaxpr(jnp.matmul)(x, x), machine=X86_64_V4)
+    finally:
+        jax.config.update("jax_flush_subnormals", False)
