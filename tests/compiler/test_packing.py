@@ -168,17 +168,20 @@ def test_a_row_has_the_same_bits_however_many_are_with_it():
         np.testing.assert_array_equal(jax.jit(jnp.matmul)(x[:rows], w), product[:rows])
 
 
-@pytest.mark.parametrize("shape", [(300, 200), (1030, 130), (64, 1024), (4, 100, 300)])
-def test_a_left_operand_that_is_read_across_is_copied(shape):
+@pytest.mark.parametrize(
+    "shape, columns",
+    [((300, 200), 1300), ((1030, 130), 1300), ((64, 1024), 1300), ((4, 100, 300), 1300), ((1500, 1024), 97)],
+)
+def test_a_left_operand_that_is_read_across_is_copied(shape, columns):
     """Of a product with its transpose, as the gradient of weights is. The bits are those of a copy that is not."""
     rng = np.random.default_rng(1)
-    x, g = (jnp.asarray(rng.normal(size=(*shape[:-1], n)).astype(np.float32)) for n in (shape[-1], 1300))
+    x, g = (jnp.asarray(rng.normal(size=(*shape[:-1], n)).astype(np.float32)) for n in (shape[-1], columns))
     terms = tuple(range(len(shape) - 1))
     f = jax.jit(lambda x, g: jnp.tensordot(x, g, (terms, terms)))
     (step,) = (step for _, step in planned(f, x, g).steps() if step.name == "contract")
     assert step.plan.in_tiles
     lies = jnp.asarray(np.ascontiguousarray(np.asarray(x).reshape(-1, shape[-1]).T))
-    np.testing.assert_array_equal(f(x, g), jax.jit(jnp.matmul)(lies, g.reshape(-1, 1300)))
+    np.testing.assert_array_equal(f(x, g), jax.jit(jnp.matmul)(lies, g.reshape(-1, columns)))
     (interpreted,) = run(planned(f, x, g), [np.asarray(x), np.asarray(g)])
     np.testing.assert_allclose(interpreted, f(x, g), rtol=1e-4, atol=1e-4)
 
@@ -200,6 +203,13 @@ def test_lines_of_a_left_operand_in_few_pages_are_read_where_they_lie():
     assert not is_copied(512, 512, 256) and is_copied(512, 512, 257) and is_copied(800, 512, 128)
     assert not is_copied(256, 1000, 256) and not is_copied(256, 1024, 128) and is_copied(256, 1024, 129)
     assert is_copied(16, 1000, 600)  # starting a tile of few terms takes longer than these
+
+
+def test_few_columns_beyond_a_panel_have_a_large_left_operand_copied():
+    """Its lines would come from memory for each panel, each several times, as a tile takes a part of them."""
+    assert is_copied(4000, 1000, 96) and not is_copied(4000, 1000, 64) and not is_copied(1000, 1000, 96)
+    assert is_copied(1024, 1024, 96)  # rows of whole pages, which meet in a few sets
+    assert not is_copied(20000, 64, 127)  # short rows, each of a few lines
 
 
 @pytest.mark.parametrize("spec", ["ted,eth->edh", "ted,teh->edh", "abted,abteh->abedh"])

@@ -70,6 +70,7 @@ class Packing(NamedTuple):
     rows_in_tasks: int = 8  # from which tasks pack, if B is beyond the second cache; if not, from four times as many on
     columns: int = 128  # from which an A that is read across is copied
     columns_of_short_rows: int = 256  # the same where four terms lie in a page, and not before a loop
+    bytes_from_afar: int = 1 << 29  # of an A, times columns, from which it is copied for a second panel of few columns
     bytes_of_pages: int = 1 << 28  # that the terms of an A span, times columns, up to which it is read where it lies
     panel: int = 1 << 18  # bytes of memory that a task has for a panel, on its stack
     task_rows: int = 768  # of a task that packs, at most: the fewer, the more often is each panel packed

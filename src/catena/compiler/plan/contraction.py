@@ -209,7 +209,7 @@ def plan(contraction: Contraction, machine: Machine, apart: int, times: int = 1,
     extent = contraction.rows[-1].extent if contraction.rows else 1
     shared = contraction.products >= limits.shared_in_loops
     rows, columns = _tile(extent, contraction.columns, width, machine, shared)
-    in_tiles = moved > 0 and _is_read_across(contraction, moved, machine)
+    in_tiles = moved > 0 and _is_read_across(contraction, columns, moved, machine)
     if in_tiles:
         length = math.prod(x.extent for x in contraction.terms)
         member = -(-contraction.rows[0].extent // rows) * rows * length
@@ -239,7 +239,7 @@ def plan(contraction: Contraction, machine: Machine, apart: int, times: int = 1,
     return Plan(contraction, width, rows, columns, packed, False, in_tiles, outside, inside)
 
 
-def _is_read_across(contraction: Contraction, times: int, machine: Machine) -> bool:
+def _is_read_across(contraction: Contraction, panel: int, times: int, machine: Machine) -> bool:
     """Whether tiles would find the next term of A in another line of memory, so often that copying it costs less."""
     size, limits = contraction.type.bytes, machine.products
     if len(contraction.rows) != 1 or not contraction.terms:
@@ -250,11 +250,26 @@ def _is_read_across(contraction: Contraction, times: int, machine: Machine) -> b
     few = limits.packing.columns
     if apart <= machine.memory.page // 4 and times == 1:
         few = limits.packing.columns_of_short_rows
-    if apart < least or row.extent < limits.most_rows or contraction.columns < few:
+    if apart < least or row.extent < limits.most_rows:
         return False
-    if times == 1 and _comes_soon(terms, apart, contraction.columns, machine):
+    bytes_, columns = row.extent * terms * size, contraction.columns
+    if columns < few and not (columns > panel and _is_afar(bytes_, apart, columns, machine)):
         return False
-    return row.extent * terms * size > machine.memory.first_cache  # asked last: it hangs on each extent
+    if times == 1 and _comes_soon(terms, apart, columns, machine):
+        return False
+    return bytes_ > machine.memory.first_cache  # asked last: it hangs on each extent
+
+
+@decided
+def _is_afar(bytes_: int, apart: int, columns: int, machine: Machine) -> bool:
+    """Whether an A of so many bytes does not stay in caches from one panel to the next: of each of its lines a tile
+    takes a part, so they come from memory several times. Of short rows, few lines; those of whole pages all meet in a
+    few sets.
+    """
+    if apart < machine.memory.page // 4:
+        return False
+    times = 1 if apart % machine.memory.page else 2
+    return times * bytes_ * columns >= machine.products.packing.bytes_from_afar
 
 
 def _comes_soon(terms: int, apart: int, columns: int, machine: Machine) -> bool:
