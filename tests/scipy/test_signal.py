@@ -1,5 +1,8 @@
 """``scipy.signal``, ``scipy.fft`` and ``scipy.ndimage`` beside SciPy."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.fft
@@ -9,6 +12,7 @@ import scipy.signal
 import catena as jax
 import catena.numpy as jnp
 import catena.scipy as jsp
+from catena.scipy.signal import spectral
 
 RNG = np.random.default_rng(4)
 X, Y, LONG = (RNG.normal(size=n).astype(np.float32) for n in (12, 5, 200))
@@ -61,6 +65,24 @@ def test_trends():
         (X, {}), (X, {"type": "constant"}), (X, {"bp": [3, 7]}), (PAIR.T, {"axis": 0}), (Z, {"bp": 5}),
     ):  # fmt: skip
         assert_same(jsp.signal.detrend(data, **options), scipy.signal.detrend(data, **options))
+
+
+@pytest.mark.parametrize("name", spectral.COSINES)
+def test_windows_by_name_are_those_of_scipy(name):
+    for length in (1, 2, 5, 256):
+        np.testing.assert_array_equal(spectral._window_by_name(name, length), scipy.signal.get_window(name, length))
+
+
+def test_common_windows_are_had_without_loading_scipys_signals():
+    program = """
+import sys
+import numpy as np
+import catena
+import catena.scipy.signal
+catena.scipy.signal.stft(np.ones(64, np.float32), nperseg=16)
+assert "scipy.signal" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 WINDOWS = [

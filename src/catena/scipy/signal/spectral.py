@@ -29,6 +29,19 @@ _scipy_windows = LazyModule("scipy.signal.windows")
 # How a signal is cut
 
 
+# Windows that are sums of cosines, and the coefficients of these: they are computed here, since the first import of
+# SciPy's module of signals takes as long as compiling twenty programs.
+COSINES = {
+    "boxcar": (1.0,),
+    "hann": (0.5, 0.5),
+    "hamming": (0.54, 1.0 - 0.54),
+    "blackman": (0.42, 0.50, 0.08),
+    "nuttall": (0.3635819, 0.4891775, 0.1365995, 0.0106411),
+    "blackmanharris": (0.35875, 0.48829, 0.14128, 0.01168),
+    "flattop": (0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
+}
+
+
 class Cuts(NamedTuple):
     """The window, the length of segments, how far one begins after another, and the length of transforms."""
 
@@ -42,13 +55,24 @@ def _window_of(name: str, window, length: int | None, longest: int | None):
     """A window as an array, and its length; one that is given by name has at most the signal's length."""
     if isinstance(window, str | tuple):
         length = longest if length is None else length if longest is None else min(length, longest)
-        return _scipy_windows.get_window(window, length), length
+        return _window_by_name(window, length), length
     window = jnp.asarray(window)
     if window.ndim != 1:
         raise ValueError(f"{name}: window must be a name, or a vector, got shape {window.shape}")
     if length is not None and length != len(window):
         raise ValueError(f"{name}: window must have nperseg = {length} elements, got {len(window)}")
     return window, len(window)
+
+
+def _window_by_name(window, length: int):
+    """One period of a window, as SciPy's ``get_window`` has it."""
+    if not isinstance(window, str) or window not in COSINES or length < 2:
+        return _scipy_windows.get_window(window, length)
+    turn = np.linspace(-np.pi, np.pi, length + 1)[:-1]
+    values = np.zeros(length)
+    for k, coefficient in enumerate(COSINES[window]):  # in SciPy's order: the same bits
+        values += coefficient * np.cos(k * turn)
+    return values
 
 
 def _cuts(name: str, window, nperseg, noverlap, nfft, longest=None) -> Cuts:
