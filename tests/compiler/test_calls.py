@@ -86,3 +86,9 @@ def test_many_arguments_of_which_some_are_not_contiguous():
     f = jax.jit(lambda xs: sum(jnp.sum(x) for x in xs))
     xs = tree(60)
     np.testing.assert_array_equal(f([x[::-1, ::-1] for x in xs]), f([x[::-1, ::-1].copy() for x in xs]))
+
+
+def test_a_loop_over_chunks_leaves_an_entry_that_is_not_optimised():
+    x = numbers(3000, 2000)
+    text = jax.jit(lambda x, w: x @ w).lower(x, numbers(2000, 300)).compile().as_text("llvm")
+    assert " optnone " in text[text.index("define i64 @entry") :].split("\n", 1)[0]

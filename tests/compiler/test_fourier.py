@@ -217,3 +217,9 @@ def test_large_primes_have_no_passes(n):
     check("IFFT", numbers((n, 2), np.complex64), (n, 2))
     check("RFFT", numbers((2, n), np.float64), (n,))
     check("IRFFT", numbers((n // 2 + 1,), np.complex64), (n,))
+
+
+@pytest.mark.parametrize("columns", [(False, False), (True, False), (False, True)])
+def test_addresses_of_a_pass_are_not_computed_one_by_one(columns):
+    kind = Pass("float32", 16, 8, columns, turned=not columns[1], twisted=columns[1])
+    assert define_pass(kind).count(" = mul i64") <= 13

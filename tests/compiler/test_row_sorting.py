@@ -5,6 +5,8 @@ import ctypes
 import numpy as np
 import pytest
 
+import catena as jax
+import catena.numpy as jnp
 from catena.compiler.emit import quicksort, sorting
 from catena.compiler.machine import Machine
 from catena.compiler.native import host, link
@@ -164,3 +166,9 @@ def test_ranks_that_are_asked_for_and_levels_that_run_out(bits, paired):
             assert (np.sort(guarded[:3000]) == want).all()
             if paired:
                 assert (index[low:high] == order[low:high]).all()
+
+
+def test_the_sample_of_a_long_row_is_sorted_by_a_function_of_its_own():
+    """In the entry's module, what sorts would be compiled once more."""
+    text = jax.jit(jnp.sort).lower(rows(np.float32, (300_000,), "random")).compile().as_text("llvm")
+    assert "@catena_" in text and "@catena_" not in text[text.index("define i64 @entry") :]

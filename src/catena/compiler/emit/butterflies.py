@@ -210,22 +210,28 @@ def define_pass(p: Pass) -> str:
     c = Lanes(e, p.real, p.width)
     masks = c.pair_masks(None if p.whole else "%columns")
     scale = _scale(c) if p.scaled else None
+    operands, results = (Strided(c, step, p.radix) for step in _steps(c, p))
+    twists = Strided(c, _product(e, "%s", "%ts"), p.radix) if p.twisted else None
     group, groups = ("0", None) if p.columns[1] else e.begin_loop(0, "%m")
     roots = _roots(c, p.radix, group) if p.turned and p.radix is not None else []
     q, vectors = ("0", None) if p.columns[0] else e.begin_loop(0, "%s")
+    operands.first, results.first = _first_operand(c, p, group, q), _first_result(c, p, group, q)
+    if twists is not None:
+        twists.first = c.at("%t", _product(e, q, "%ts"))
 
     def read(j) -> tuple:
-        return _read(c, p, j, group, q, masks)
+        return _read(c, p, operands(j), masks)
 
     def write(k, y: tuple, root: tuple | None) -> None:
         y = y if root is None else c.multiply(y, root)
-        _write(c, p, y if scale is None else c.scale(y, scale), k, group, q, masks)
+        y = y if scale is None else c.scale(y, scale)
+        _write(c, p, y if twists is None else _twisted(c, p, y, twists(k)), results(k), masks)
 
     if p.radix is None:
         _any_prime(c, read, write, group if p.turned else None, p.halved)
     else:
-        results = transform(c, [read(j) for j in range(p.radix)])
-        for k, y in enumerate(results[: p.radix // 2 + 1] if p.halved else results):
+        found = transform(c, [read(j) for j in range(p.radix)])
+        for k, y in enumerate(found[: p.radix // 2 + 1] if p.halved else found):
             write(k, y, roots[k - 1] if p.turned and k else None)
     for opened in (vectors, groups):
         if opened is not None:
@@ -244,53 +250,86 @@ def _roots(c: Lanes, radix: int, group: str) -> list[tuple]:
     return [c.splat_number(c.at(start, 2 * k)) for k in range(radix - 1)]
 
 
-def _sum(e: Emitter, *terms) -> str:
-    """A sum of products of names and numbers."""
-    total = ""
-    for factors in terms:
-        value = str(factors[0])
-        for factor in factors[1:]:
-            value = e.op(f"mul i64 {value}, {factor}")
-        total = e.op(f"add i64 {total}, {value}") if total else value
-    return total
+class Strided:
+    """Addresses at equal distances. How far each is from the first one is computed once, before the loops, and by one
+    addition: it was computed anew at each address, which was most of a pass's text.
+    """
+
+    def __init__(self, c: Lanes, step: str, count: int | None):
+        self.c, self.step = c, step
+        self.offsets: list[int | str] = [0, step]
+        for _ in range(2, count or 2):
+            self.offsets.append(c.e.op(f"add i64 {self.offsets[-1]}, {step}"))
+        self.first = ""
+
+    def __call__(self, number: int | str) -> str:
+        offset = _product(self.c.e, number, self.step) if isinstance(number, str) else self.offsets[number]
+        return self.c.at(self.first, offset)
 
 
-def _read(c: Lanes, p: Pass, j: int, group: str, q: str, masks) -> tuple:
-    e, swap = c.e, p.swapped[0]
+def _product(e: Emitter, first, *factors) -> str:
+    for factor in factors:
+        first = e.op(f"mul i64 {first}, {factor}")
+    return first
+
+
+def _steps(c: Lanes, p: Pass) -> tuple[str, str]:
+    """How many reals lie between operands, and between results."""
+    e, pair = c.e, 2 * c.width
     if p.halved:
-        return c.load(c.at("%x", _sum(e, (j, "%m", c.width), (group, c.width)))), NONE
-    if not p.columns[0]:
-        place = c.at("%x", _sum(e, (j, "%m", "%s", 2 * c.width), (group, "%s", 2 * c.width), (q, 2 * c.width)))
+        operands = _product(e, "%m", c.width)
+    elif p.columns[0]:
+        operands = _product(e, "%m", "%xs", 2)
+    else:
+        operands = _product(e, "%m", "%s", pair)
+    results = _product(e, "%s", "%ys", 2) if p.columns[1] else _product(e, "%s", pair)
+    return operands, results
+
+
+def _first_operand(c: Lanes, p: Pass, group: str, q: str) -> str:
+    e = c.e
+    if p.halved:
+        return c.at("%x", _product(e, group, c.width))
+    if p.columns[0]:
+        return c.at("%x", _product(e, group, "%xs", 2))
+    return c.at("%x", _product(e, e.op(f"add i64 {_product(e, group, '%s')}, {q}"), 2 * c.width))
+
+
+def _first_result(c: Lanes, p: Pass, group: str, q: str) -> str:
+    e = c.e
+    if p.columns[1]:
+        return c.at("%y", _product(e, q, "%ys", 2))
+    kept = "%r" if p.radix is None else p.radix
+    if p.halved:
+        kept = "%kept" if p.radix is None else p.radix // 2 + 1
+    return c.at("%y", _product(e, e.op(f"add i64 {_product(e, group, kept, '%s')}, {q}"), 2 * c.width))
+
+
+def _read(c: Lanes, p: Pass, place: str, masks) -> tuple:
+    if p.halved:
+        return c.load(place), NONE
+    if p.columns[0]:
+        if p.far:
+            for part in (2, 3):
+                c.prefetch(c.at(place, part * c.width), 0)
+        pair = c.load_numbers(place, masks)
+    else:
         pair = c.load(place), c.load(c.at(place, c.width))
-        return pair[::-1] if swap else pair
-    place = c.at("%x", _sum(e, (j, "%m", "%xs", 2), (group, "%xs", 2)))
-    if p.far:
-        for part in (2, 3):
-            c.prefetch(c.at(place, part * c.width), 0)
-    pair = c.load_numbers(place, masks)
-    return pair[::-1] if swap else pair
+    return pair[::-1] if p.swapped[0] else pair
 
 
-def _write(c: Lanes, p: Pass, y: tuple, k: int, group: str, q: str, masks) -> None:
-    e, swap = c.e, p.swapped[1]
+def _twisted(c: Lanes, p: Pass, y: tuple, row: str) -> tuple:
+    """A result times its roots, of which each lane has its own."""
+    y = c.multiply(y, (c.load(row), c.load(c.at(row, "%ti"))))
+    return c.multiply(y, c.splat_number(c.at(row, "%tc"))) if p.split else y
+
+
+def _write(c: Lanes, p: Pass, y: tuple, place: str, masks) -> None:
+    y = y[::-1] if p.swapped[1] else y
     if not p.columns[1]:
-        y = y[::-1] if swap else y
-        results = "%r" if p.radix is None else p.radix
-        if p.halved:
-            results = "%kept" if p.radix is None else p.radix // 2 + 1
-        row = _sum(e, (group, results), (k,))
-        place = c.at("%y", _sum(e, (row, "%s", 2 * c.width), (q, 2 * c.width)))
         c.store(y[0], place)
         c.store(y[1], c.at(place, c.width))
         return
-    element = _sum(e, (k, "%s"), (q,))
-    if p.twisted:
-        row = c.at("%t", _sum(e, (element, "%ts")))
-        y = c.multiply(y, (c.load(row), c.load(c.at(row, "%ti"))))
-        if p.split:
-            y = c.multiply(y, c.splat_number(c.at(row, "%tc")))
-    y = y[::-1] if swap else y
-    place = c.at("%y", _sum(e, (element, "%ys", 2)))
     if p.far:
         for part in (2, 3):
             c.prefetch(c.at(place, part * c.width), 1)
@@ -357,11 +396,11 @@ def _folded(c: Lanes, start: str, stop: str, values: list[str], step) -> list[st
 
 
 @cache
-def define_exchange(real: str, width: int, to_lanes: bool, far: bool) -> str:
+def define_exchange(real: str, width: int, to_lanes: bool, far: bool, short: bool) -> str:
     """Parameters and body of the function that brings `count` rows of `n` reals, `step` apart, to lanes, or back, in
     squares of vectors. If they are `far`, the next rows are asked for.
 
-    No mask is needed but for rows shorter than a vector. The last square overlaps the one before; idle lanes stand
+    No mask is needed but for rows `short` of a vector. The last square overlaps the one before; idle lanes stand
     for the last row, and what they write there the last row, whose turn is after theirs, writes over.
     """
     e = Emitter()
@@ -380,22 +419,17 @@ def define_exchange(real: str, width: int, to_lanes: bool, far: bool) -> str:
             for row, x in reversed(list(zip(rows, e.transposed(columns, c.scalar)))):
                 c.store(x, c.at(row, f), mask)
 
-    short, long, done = e.label(), e.label(), e.label()
-    end = e.op(f"sub i64 %n, {width}")
-    e.branch(e.op(f"icmp slt i64 {end}, 0"), short, long)
-    e.start(short)
-    square("0", c.below("%n"))
-    e.jump(done)
-    e.start(long)
-    f, opened = e.begin_loop(0, "%n", width)
-    if far:
-        ahead = e.op(f"add i64 {f}, {e.op(f'mul i64 %step, {width}')}")
-        for row in rows:
-            c.prefetch(c.at(row, ahead), int(not to_lanes))
-    square(e.least(f, end), None)
-    e.end_loop(opened)
-    e.jump(done)
-    e.start(done)
+    if short:
+        square("0", c.below("%n"))
+    else:
+        end = e.op(f"sub i64 %n, {width}")
+        f, opened = e.begin_loop(0, "%n", width)
+        if far:
+            ahead = e.op(f"add i64 {f}, {e.op(f'mul i64 %step, {width}')}")
+            for row in rows:
+                c.prefetch(c.at(row, ahead), int(not to_lanes))
+        square(e.least(f, end), None)
+        e.end_loop(opened)
     head = "(ptr %rows, ptr %lanes, i64 %count, i64 %step, i64 %n) " + NOT_INLINED
     return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"])
 

@@ -115,7 +115,8 @@ ABORTING = (" select <", " shufflevector <8 x half>", " shufflevector <8 x bfloa
 def _effort(w: ProgramWriter, body: list[str]) -> str:
     """Programs without loops run each line once. Where they are nothing but calls, optimisation finds nothing; where
     they are long, LLVM is superlinear in them: 500 calls take it 0.9 s, or 0.04 s without optimisation. The loop nests
-    are functions of their own and keep their optimisation.
+    are functions of their own and keep their optimisation; a loop over chunks, each of which takes a microsecond or
+    longer, needs none.
     """
     if w.loops or w.loops_here and _lines_of_work(body) <= LONG:
         return ""

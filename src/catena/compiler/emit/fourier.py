@@ -100,7 +100,8 @@ class Writer:
         """
         r, h = odd_radices(s.n)[0], s.n // 2 + 1
         m, one, other = s.n // r, *self._spares(e, s.n, scratch)
-        exchange = self.w.function(butterflies.define_exchange(self.real, self.width, True, s.far))
+        short = s.n < self.width
+        exchange = self.w.function(butterflies.define_exchange(self.real, self.width, True, s.far, short))
         e.do(f"call void @{exchange}(ptr {x}, ptr {one}, i64 {count}, i64 {s.n}, i64 {s.n})")
         kind = Pass(self.real, self.width, r if is_written_out(r) else None, turned=m > 1, halved=True)
         self._call(e, kind, (one, other), (m, 1, 0, 0, count), roots, NO_TWIST, 1.0, r)
@@ -173,7 +174,8 @@ class Writer:
 
     def _exchange(self, e: Emitter, s: Sweep, side: int, rows: str, lanes: str, count, n: int) -> None:
         """Writes the call that brings rows of `n` numbers into lanes, or back."""
-        name = self.w.function(butterflies.define_exchange(self.real, self.width, side == 0, s.far))
+        short = 2 * n < self.width
+        name = self.w.function(butterflies.define_exchange(self.real, self.width, side == 0, s.far, short))
         numbers = f"i64 {count}, i64 {2 * max(s.steps[side], n)}, i64 {2 * n}"
         e.do(f"call void @{name}(ptr {rows}, ptr {lanes}, {numbers})")
 

@@ -110,7 +110,6 @@ def through_pool(
     else:
         first, each, count = e.slot("i64", 8), w.number(-(-chunks // many)), w.number(chunks)
         args, chunk = table(e, [*pointers, first]), w.function(_later(chunk, len(pointers)))
-        w.loops_here += 1
         start, opened = e.begin_loop(0, count, each)
         e.do(f"store i64 {start}, ptr {first}")
         left = e.op(f"sub i64 {count}, {start}")
@@ -141,7 +140,6 @@ def _run(w, chunk: str, table: str, chunks: int | str, ask: str | None) -> None:
     elif isinstance(chunks, int) and chunks == 1:
         e.do(f"call void @{chunk}(ptr {table}, i64 0)")
     else:
-        w.loops_here += chunks != 1
         k, opened = e.begin_loop(0, count)
         e.do(f"call void @{chunk}(ptr {table}, i64 {k})")
         e.end_loop(opened)

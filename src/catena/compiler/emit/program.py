@@ -63,7 +63,7 @@ class ProgramWriter:
         self.checks = checks.State()
         self.tells = False  # whether its numbers are in the text itself
         self.loops = 0  # loops written so far
-        self.loops_here = 0  # nests, and loops over chunks, written where they run, not as functions
+        self.loops_here = 0  # nests written where they run, not as functions
         self.uses: set[str] = set()  # "blas", "stacks", "control": what the entry makes ready
         self._pointers: dict[Buffer, str] = {}
 

@@ -458,23 +458,38 @@ def _parts(e: Emitter, bits: int, rows: list[str]) -> None:
 
 
 def _pivot(e: Emitter, bits: int, keys: str) -> str:
-    """The median of some keys at equal distances."""
+    """The median of some keys at equal distances: the greatest of those that at most half of them are less than."""
     wide = max(bits, 32)
-    c = Columns(e, wide, False)
+    c, t = Columns(e, wide, False), f"i{wide}"
+    vector, mask = c.vectors[0], c.mask
+    sample = e.slot(f"[{SAMPLES} x {t}]", REGISTER // 8)
     distance = e.op(f"udiv i64 %n.now, {SAMPLES}")
-    at, rows = e.op(f"lshr i64 {distance}, 1"), []
-    for _ in range(SAMPLES // c.lanes):
-        row = "poison"
-        for lane in range(c.lanes):
-            key = e.op(f"load i{bits}, ptr {e.element(keys, f'i{bits}', at)}")
-            key = key if bits == wide else e.op(f"zext i{bits} {key} to i{wide}")
-            row = e.op(f"insertelement {c.vectors[0]} {row}, i{wide} {key}, i64 {lane}")
-            at = e.op(f"add i64 {at}, {distance}")
-        rows.append([row])
-    middle = SAMPLES // 2
-    ordered = network(c, rows, looped=False)[middle // c.lanes][0]
-    key = e.op(f"extractelement {c.vectors[0]} {ordered}, i64 {middle % c.lanes}")
-    return key if bits == wide else e.op(f"trunc i{wide} {key} to i{bits}")
+    start = e.op(f"lshr i64 {distance}, 1")
+    k, opened = e.begin_loop(0, SAMPLES)
+    at = e.op(f"add i64 {start}, {e.op(f'mul i64 {k}, {distance}')}")
+    key = e.op(f"load i{bits}, ptr {e.element(keys, f'i{bits}', at)}")
+    key = key if bits == wide else e.op(f"zext i{bits} {key} to {t}")
+    e.do(f"store {t} {key}, ptr {e.element(sample, t, k)}")
+    e.end_loop(opened)
+    rows = [c.load([e.element(sample, t, v * c.lanes)])[0] for v in range(SAMPLES // c.lanes)]
+    ranks = [e.slot(vector, REGISTER // 8) for _ in rows]
+    for rank in ranks:
+        e.do(f"store {vector} zeroinitializer, ptr {rank}")
+    k, opened = e.begin_loop(0, SAMPLES)
+    each = e.splat(e.op(f"load {t}, ptr {e.element(sample, t, k)}"), t, c.lanes)
+    for row, rank in zip(rows, ranks):
+        less = e.op(f"zext {mask} {e.op(f'icmp ult {vector} {each}, {row}')} to {vector}")
+        so_far = e.op(f"load {vector}, ptr {rank}")
+        e.do(f"store {vector} {e.op(f'add {vector} {so_far}, {less}')}, ptr {rank}")
+    e.end_loop(opened)
+    half = f"splat ({t} {SAMPLES // 2})"
+    low = [e.op(f"icmp ule {vector} {e.op(f'load {vector}, ptr {rank}')}, {half}") for rank in ranks]
+    rows = [e.op(f"select {mask} {m}, {vector} {row}, {vector} zeroinitializer") for m, row in zip(low, rows)]
+    most = rows[0]
+    for row in rows[1:]:
+        most = c.ordered([most], [row])[1][0]
+    key = e.op(f"call {t} @llvm.vector.reduce.umax.v{c.lanes}{t}({vector} {most})")
+    return key if bits == wide else e.op(f"trunc {t} {key} to i{bits}")
 
 
 # ---- the functions that a program needs --------------------------------------------------------------------

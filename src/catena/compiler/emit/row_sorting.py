@@ -96,14 +96,19 @@ def sort_long(w, r: Rows, rows: list[str], spares: list[str], tables: list[str],
 
 
 def _take_sample(w, r: Rows, rows: list[str], own: list[str], other: list[str], buckets: int) -> None:
-    """Some keys at equal distances, in order."""
-    e, size = w.e, r.limits.samples * buckets
-    i, opened = e.begin_loop(0, size)
-    at = e.op(f"mul i64 {i}, {w.number(r.n // size)}")
-    for t, source, to in zip(r.types, r.at(e, rows, at), r.at(e, own, i)):
-        e.do(f"store {t} {e.op(f'load {t}, ptr {source}')}, ptr {to}")
-    e.end_loop(opened)
-    r.sort(w, e, own, other, size, 0, size)
+    """Some keys at equal distances, in order; by a task, since in the entry all that sorts would be there once more."""
+    count, size = len(rows), r.limits.samples * buckets
+
+    def take(e: Emitter, p: list[str]) -> None:
+        sample = p[count : 2 * count]
+        i, opened = e.begin_loop(0, size)
+        at = e.op(f"mul i64 {i}, {e.size(r.n // size)}")
+        for t, source, to in zip(r.types, r.at(e, p[:count], at), r.at(e, sample, i)):
+            e.do(f"store {t} {e.op(f'load {t}, ptr {source}')}, ptr {to}")
+        e.end_loop(opened)
+        r.sort(w, e, sample, p[2 * count :], size, 0, size)
+
+    in_tasks(w, [*rows, *own, *other], 1, take)
 
 
 def _split_chunk(e: Emitter, r: Rows, rows, spares, sample: str, bounds: str, buckets: int) -> None:

@@ -16,9 +16,9 @@ SHORT = 32
 
 @cache
 def define(bits: int, paired: bool, short: int = SHORT, asks: bool = False, seldom: bool = False) -> str:
-    """The definition of one sorting function, which inserts up to `short` keys. Where it is `seldom` called its passes
-    are a loop, which is a half to a third of the text, and up to a tenth slower.
-    """
+    """The definition of one sorting function, which inserts up to `short` keys, if it is not `seldom` called."""
+    if seldom:
+        return _define_seldom(bits, paired)
     name = symbol(bits, paired, short, asks, seldom)
     extra = ", ptr noalias %index, ptr noalias %spare_index" if paired else ""
     ask = ", ptr %ask" if asks else ""
@@ -30,10 +30,51 @@ def define(bits: int, paired: bool, short: int = SHORT, asks: bool = False, seld
             f"  %short = icmp sle i64 %n, {short}",
             "  br i1 %short, label %insertion, label %radix",
             *_insertion(bits, paired),
-            *_radix(bits, paired, asks, seldom),
+            *_radix(bits, paired, asks),
             "}",
         ]
     )
+
+
+def _define_seldom(bits: int, paired: bool) -> str:
+    """The definition of a function that is seldom called, and for many keys: its passes are a loop, each counts its
+    digits, and LLVM does not optimise it, which takes longer than most sorts. It takes twice to three times as long.
+    """
+    extra = ", ptr noalias %index, ptr noalias %spare_index" if paired else ""
+    rows = ("%keys", "%spare", "%index", "%spare_index") if paired else ("%keys", "%spare", "%keys", "%spare")
+    kept = ("from", "into", "xfrom", "xinto")
+    now = tuple(f"%{name}_now" for name in kept)
+    lines = [
+        f"define internal void @{symbol(bits, paired, seldom=True)}(ptr noalias %keys, ptr noalias %spare{extra}, "
+        "i64 %n) noinline optnone {",
+        "entry:",
+        "  %count = alloca [256 x i64], align 64",
+        "  br label %digits",
+        "digits:",
+        "  %digit = phi i64 [ 0, %entry ], [ %digit_next, %next ]",
+        *(f"  {each} = phi ptr [ {row}, %entry ], [ %{name}, %next ]" for each, name, row in zip(now, kept, rows)),
+        "  %digit_bits = mul i64 %digit, 8",
+        f"  %low_bit = {f'trunc i64 %digit_bits to i{bits}' if bits < 64 else 'add i64 %digit_bits, 0'}",
+        "  call void @llvm.memset.p0.i64(ptr %count, i8 0, i64 2048, i1 false)",
+        "  br label %tally",
+        "tally:",
+        "  %h = phi i64 [ 0, %digits ], [ %h_next, %tally ]",
+        f"  %h_p = getelementptr i{bits}, ptr %from_now, i64 %h",
+        f"  %h_key = load i{bits}, ptr %h_p",
+        *_counted("h", "%h_key", bits, "%low_bit", 0),
+        "  %h_next = add i64 %h, 1",
+        "  %h_more = icmp slt i64 %h_next, %n",
+        "  br i1 %h_more, label %tally, label %pass",
+        *_pass(bits, paired, "", "next", now, "%low_bit", 0),
+        "next:",
+        "  %digit_next = add i64 %digit, 1",
+        f"  %digit_more = icmp slt i64 %digit_next, {bits // 8}",
+        "  br i1 %digit_more, label %digits, label %passed",
+        "passed:",
+        *_brought_back(bits, paired, "%from"),
+        "}",
+    ]
+    return "\n".join(lines)
 
 
 def symbol(bits: int, paired: bool, short: int = SHORT, asks: bool = False, seldom: bool = False) -> str:
@@ -92,10 +133,10 @@ def _insertion(bits: int, paired: bool) -> list[str]:
     ]
 
 
-def _radix(bits: int, paired: bool, asks: bool, looped: bool) -> list[str]:
+def _radix(bits: int, paired: bool, asks: bool) -> list[str]:
     t, passes = f"i{bits}", bits // 8
     first = [f"ask{p}" if asks else f"pass{p}" for p in range(passes)] + [f"pass{passes}"]  # where passes begin
-    rows = ("%keys", "%spare", "%index", "%spare_index") if paired else ("%keys", "%spare", "%keys", "%spare")
+    source = ("%keys", "%spare", "%index", "%spare_index") if paired else ("%keys", "%spare", "%keys", "%spare")
     lines = [
         "radix:",
         f"  call void @llvm.memset.p0.i64(ptr %count, i8 0, i64 {256 * passes * 8}, i1 false)",
@@ -106,32 +147,36 @@ def _radix(bits: int, paired: bool, asks: bool, looped: bool) -> list[str]:
         f"  %h_key = load {t}, ptr %h_p",
     ]
     for p in range(passes):
-        lines += [
-            *_digit(f"h{p}", "%h_key", bits, 8 * p, 256 * p),
-            f"  %h{p}_c = load i64, ptr %h{p}_slot",
-            f"  %h{p}_d = add i64 %h{p}_c, 1",
-            f"  store i64 %h{p}_d, ptr %h{p}_slot",
-        ]
+        lines += _counted(f"h{p}", "%h_key", bits, 8 * p, 256 * p)
     lines += [
         "  %h_next = add i64 %h, 1",
         "  %h_more = icmp slt i64 %h_next, %n",
-        f"  br i1 %h_more, label %tally, label %{'digits' if looped else first[0]}",
+        f"  br i1 %h_more, label %tally, label %{first[0]}",
     ]
-    source = rows
-    for p in () if looped else range(passes):
+    for p in range(passes):
         lines += _question(p) if asks else []
         lines += _pass(bits, paired, str(p), first[p + 1], source, 8 * p, 256 * p)
         source = _after_pass(str(p))
-    if looped:
-        lines += _passes(bits, paired, rows, first[-1])
-        source = _after_pass("")
-    size = bits // 8
-    lines += [
-        f"pass{passes}:",
-        f"  %moved = icmp ne ptr {source[0]}, %keys",
+    return [*lines, f"pass{passes}:", *_brought_back(bits, paired, source[0])]
+
+
+def _counted(name: str, key: str, bits: int, shift, base) -> list[str]:
+    """One more key of its digit."""
+    return [
+        *_digit(name, key, bits, shift, base),
+        f"  %{name}_c = load i64, ptr %{name}_slot",
+        f"  %{name}_d = add i64 %{name}_c, 1",
+        f"  store i64 %{name}_d, ptr %{name}_slot",
+    ]
+
+
+def _brought_back(bits: int, paired: bool, source: str) -> list[str]:
+    """The end: keys that are elsewhere after the last pass are copied."""
+    lines = [
+        f"  %moved = icmp ne ptr {source}, %keys",
         "  br i1 %moved, label %back, label %done_radix",
         "back:",
-        f"  %bytes = mul i64 %n, {size}",
+        f"  %bytes = mul i64 %n, {bits // 8}",
         "  call void @llvm.memcpy.p0.p0.i64(ptr %keys, ptr %spare, i64 %bytes, i1 false)",
     ]
     if paired:
@@ -140,25 +185,6 @@ def _radix(bits: int, paired: bool, asks: bool, looped: bool) -> list[str]:
             "  call void @llvm.memcpy.p0.p0.i64(ptr %index, ptr %spare_index, i64 %xbytes, i1 false)",
         ]
     return [*lines, "  br label %done_radix", "done_radix:", "  ret void"]
-
-
-def _passes(bits: int, paired: bool, rows: tuple, after: str) -> list[str]:
-    """The passes as a loop."""
-    kept = ("from", "into", "xfrom", "xinto")
-    return [
-        "digits:",
-        "  %digit = phi i64 [ 0, %tally ], [ %digit_next, %next ]",
-        *(f"  %{name}_now = phi ptr [ {row}, %tally ], [ %{name}, %next ]" for name, row in zip(kept, rows)),
-        "  %digit_bits = mul i64 %digit, 8",
-        f"  %low_bit = {f'trunc i64 %digit_bits to i{bits}' if bits < 64 else 'add i64 %digit_bits, 0'}",
-        "  %base = mul i64 %digit, 256",
-        "  br label %pass",
-        *_pass(bits, paired, "", "next", tuple(f"%{name}_now" for name in kept), "%low_bit", "%base"),
-        "next:",
-        "  %digit_next = add i64 %digit, 1",
-        f"  %digit_more = icmp slt i64 %digit_next, {bits // 8}",
-        f"  br i1 %digit_more, label %digits, label %{after}",
-    ]
 
 
 def _after_pass(p: str) -> tuple:

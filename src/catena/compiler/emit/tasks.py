@@ -68,7 +68,6 @@ def in_groups(w, count: int, groups: int, run: Callable[[str], None], units: int
     between two of them a signal may end the program.
     """
     e, part = w.e, w.e.slot("[2 x i64]", 8)
-    w.loops_here += 1
     g, opened = e.begin_loop(0, groups)
     whole = w.number(count)
     first, stop = (e.op(f"udiv i64 {e.op(f'mul i64 {x}, {whole}')}, {groups}") for x in (g, e.op(f"add i64 {g}, 1")))
