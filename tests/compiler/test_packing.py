@@ -390,8 +390,9 @@ def test_tasks_have_halves_of_the_rows_in_programs_of_many_steps(count, rows, co
 def test_large_products_are_cut_in_columns_too():
     """Halves that lie near take little of their time; and there may be more threads than two."""
     form = lambda m: Contraction(TYPES["float32"], (), (Axis(m, 512, 0, 512),), 512, (Axis(512, 1, 512, 0),))
-    plans = [contraction.plan(form(m), ICE_LAKE, 1) for m in (128, 2048)]
-    assert not any(contraction.has_halves(p, ICE_LAKE) for p in plans)
+    plans = [contraction.plan(form(m), ICE_LAKE, 1) for m in (72, 128, 2048)]
+    assert [contraction.has_halves(p, ICE_LAKE) for p in plans] == [True, False, False]
+    assert not any(contraction.has_rows_enough(p, ICE_LAKE, True, True) for p in plans)
     assert all(contraction.tasks(p, ICE_LAKE, True, False, True).column_blocks > 1 for p in plans)
 
 

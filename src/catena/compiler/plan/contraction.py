@@ -553,7 +553,7 @@ def has_rows_enough(p: Plan, machine: Machine, awake: bool, among_steps: bool) -
     rows = math.prod(x.extent for x in p.contraction.rows)
     if _are_many(rows, machine) or not p.packs or not is_shared(p, machine, awake):
         return True
-    return among_steps and has_halves(p, machine)
+    return among_steps and has_halves(p, machine) and p.contraction.products < machine.products.tasks.two
 
 
 def _are_many(rows: int, machine: Machine) -> bool:
