@@ -165,6 +165,44 @@ def test_of_two_large_arrays(name, argument):
         check(operator, x)
 
 
+SPECIAL = np.array([NAN, INF, -INF, -0.0, 0.0, 1.5, -2.5, 1e-45, -3e38, 3.0], np.float32)
+SOME_SIZE = {
+    "floats": jnp.asarray(RNG.choice(SPECIAL, (1500, 7))),
+    "normal": jnp.asarray(RNG.standard_normal((7, 1500)).astype(np.float32)),
+    "ints": jnp.asarray(RNG.choice([0, 1, -1, 5, -(2**31), 2**31 - 1], (1500, 7)).astype(np.int32)),
+    "bools": jnp.asarray(RNG.standard_normal((1500, 7)) > 0),
+}
+CALLS = {
+    "logical_not": jnp.logical_not,
+    "copysign": lambda x: jnp.copysign(x, -x[:1]),
+    "nextafter": lambda x: jnp.nextafter(x, 0.5),
+    "count_nonzero": jnp.count_nonzero,
+    "nanmax": lambda x: jnp.nanmax(x, axis=1),
+    "nanmin": lambda x: jnp.nanmin(x, axis=0),
+    "gradient": lambda x: jnp.gradient(x, axis=1),
+    **{f"remainder by {y}": lambda x, y=y: x % y for y in (3, -7, 1, -1)},
+}
+
+
+@pytest.mark.parametrize("argument", SOME_SIZE)
+@pytest.mark.parametrize("name", CALLS)
+def test_of_arrays_of_some_size(name, argument):
+    """Which NumPy takes long for, one by one: called as often as what waits for a program has to be."""
+    if name == "copysign" and argument == "bools":
+        pytest.skip("booleans have no sign")
+    for _ in range(4):
+        check(CALLS[name], SOME_SIZE[argument])
+
+
+@pytest.mark.parametrize("num", [1023, 1025, 8193, 20_000])
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_long_rows_of_numbers(num, endpoint):
+    found = np.asarray(jnp.linspace(-3.0, 1e6, num, endpoint))
+    exact = np.linspace(-3.0, 1e6, num, endpoint)
+    np.testing.assert_allclose(found, exact, rtol=3e-7, atol=2e-7)
+    np.testing.assert_array_equal(found, jnp.linspace(jnp.array(-3.0), jnp.array(1e6), num, endpoint))
+
+
 def test_masks():
     x, mask = MATRICES["with nan"], jnp.array([[True, False, True], [False, True, True]])
     for name in ("sum", "prod", "mean", "var", "any", "all"):

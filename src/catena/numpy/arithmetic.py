@@ -14,6 +14,7 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.lax import native
+from catena.lax.policy import INTEGERS
 from catena.lax.powers import wrapping_pow
 from catena.lax.whole import whole
 from catena.numpy.boundary import (
@@ -172,7 +173,19 @@ def _fmod(x, y):
     return lax.rem(x, _one_for_zero(y) if dtypes.is_integer(x.dtype) else y)
 
 
-floor_quotient, floor_remainder = nonzero_divisors(np.floor_divide), nonzero_divisors(np.remainder)
+_LONG = 1 << 8  # elements, from which on three passes of vectors are quicker than one of divisions
+
+
+def _numpy_remainder(x, y, out):
+    """NumPy divides vectors of integers by one number, but does not take remainders of them."""
+    if y.ndim or x.size < _LONG or x.dtype not in INTEGERS:
+        return np.remainder(x, y, out=out)
+    found = np.floor_divide(x, y, out=out)
+    np.multiply(found, y, found)
+    return np.subtract(x, found, found)
+
+
+floor_quotient, floor_remainder = nonzero_divisors(np.floor_divide), nonzero_divisors(_numpy_remainder)
 
 floor_divide = document_binary(
     second_names(binary("floor_divide", (floor_quotient, OWN), _floor_divide, REAL_OR_INTEGER)),

@@ -10,7 +10,6 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
-from catena.lax.policy import LARGE
 from catena.lax.structure import dense
 from catena.lax.whole import whole
 from catena.numpy.arithmetic import absolute, remainder
@@ -40,6 +39,8 @@ from catena.numpy.shaping import broadcast_to as checked_broadcast
 from catena.numpy.shaping import ravel
 from catena.numpy.sorting import argsort, positions_in
 from catena.typing import ArrayLike
+
+_MANY = 1 << 13  # elements, from which on the several passes of NumPy may be worth a program
 
 
 def _slices(x, axis: int, first: slice, second: slice) -> tuple:
@@ -164,7 +165,7 @@ def gradient(
     """
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
-    if not varargs and (found := concrete_values(REAL, f)) and found[0].size < LARGE:  # the hot path
+    if not varargs and (found := concrete_values(REAL, f)) and found[0].size < _MANY:  # the hot path
         value = found[0]
         if axis is None and value.ndim == 1 and value.size > 1:
             return make_array(run(_unit_gradient, value))

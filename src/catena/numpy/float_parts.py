@@ -206,7 +206,7 @@ def _copysign(x, y):
 
 
 copysign = document_binary(
-    second_names(binary("copysign", np.copysign, whole(_copysign, "elementwise"), REAL)),
+    second_names(binary("copysign", OWN, _copysign, REAL)),
     "The magnitudes of the first array with the signs of the second.",
     "float",
     "jnp.copysign(jnp.array([1.0, -2.0]), -0.0)",
@@ -241,7 +241,7 @@ heaviside = document_binary(
 # ---- exponents and neighbours
 
 nextafter = document_binary(
-    binary("nextafter", np.nextafter, lambda x, y: lax.nextafter(*promote_inexact("nextafter", x, y)), REAL),
+    binary("nextafter", "nextafter", lambda x, y: lax.nextafter(*promote_inexact("nextafter", x, y)), REAL),
     "The float next to the first element in the direction of the second.",
     "float",
     "jnp.nextafter(jnp.array([0.0, 1.0]), 2.0)",

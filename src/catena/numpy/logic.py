@@ -155,8 +155,13 @@ def _one(name, x):
     return as_array_argument(name, x)
 
 
+def _is_zero(x, out):
+    """NumPy compares numbers in a third of the time in which it asks whether they are true."""
+    return np.logical_not(x, out=out) if x.dtype == BOOL else np.equal(x, 0, out=out)
+
+
 logical_not = document_unary(
-    unary("logical_not", np.logical_not, lambda x: lax.bitwise_not(truth(_one("logical_not", x))), _COMPARED),
+    unary("logical_not", _is_zero, lambda x: lax.bitwise_not(truth(_one("logical_not", x))), _COMPARED),
     "Whether each element is zero.",
     "bool",
     "jnp.logical_not(jnp.array([0, 1, 2]))",

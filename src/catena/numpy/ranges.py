@@ -38,6 +38,7 @@ from catena.numpy.elementary import log10
 from catena.numpy.float_parts import floor
 from catena.numpy.hot import F64, REAL
 from catena.numpy.placement import placed
+from catena.runtime import buffers
 from catena.transform.vmap import vmap
 from catena.typing import ArrayLike, DTypeLike
 
@@ -238,29 +239,39 @@ def _spaced_values(start, stop, num, intervals, endpoint) -> tuple:
 
 def _means(start, stop, num, intervals, endpoint) -> np.ndarray:
     """Weighted means of two NumPy numbers of one dtype."""
-    weights = _weights if num <= _REMEMBERED else _weights.__wrapped__
-    mean = run(_weighted, start, stop, *weights(num, intervals, start.dtype))
+    if num <= _REMEMBERED:
+        mean = run(_weighted, start, stop, *_weights(num, intervals, start.dtype))
+    else:  # in pieces, whose weights stay in a cache
+        mean = buffers.empty((num,), start.dtype)
+        for at in range(0, num, _PIECE):
+            out = mean[at : at + _PIECE]
+            run(_weighted, start, stop, *_weights.__wrapped__(out.size, intervals, start.dtype, at), out)
     mean[0] = start
     if endpoint:
         mean[-1] = stop
     return mean
 
 
-def _weighted(start, stop, to_start, to_stop, whole) -> np.ndarray:
-    mean = to_start * start
+def _weighted(start, stop, to_start, to_stop, whole, out=None) -> np.ndarray:
+    mean = np.multiply(to_start, start, out)
     mean += to_stop * stop
     return np.divide(mean, whole, mean)
 
 
 _REMEMBERED = 1 << 10  # numbers whose weights are kept
+_PIECE = 1 << 13  # of a longer row
 
 
 @functools.lru_cache(64)
-def _weights(num: int, intervals: int, dtype) -> tuple:
-    """The weights of both bounds in numbers between them, and their sum (see ``_scale``)."""
+def _weights(num: int, intervals: int, dtype, at: int = 0) -> tuple:
+    """The weights of both bounds in numbers between them, from number ``at`` on, and their sum (see ``_scale``)."""
     scale, whole = (a._value for a in _scale(intervals, dtype))
-    position = np.arange(num, dtype=dtype)
-    return (dtype.type(intervals) - position) * scale, position * scale, whole
+    to_stop = np.arange(num, dtype=dtype)
+    to_stop += dtype.type(at)
+    to_start = np.subtract(dtype.type(intervals), to_stop)
+    to_start *= scale
+    to_stop *= scale
+    return to_start, to_stop, whole
 
 
 def logspace(

@@ -334,9 +334,14 @@ def prod(
     return _accumulate("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
+def _nonzero(values) -> int:
+    """How many numbers are not zero. NumPy counts many floats sooner as booleans."""
+    return np.count_nonzero(values if values.dtype.kind != "f" or values.size < MANY_ROWS else np.not_equal(values, 0))
+
+
 def has_zeros(found) -> bool:
     """Whether there are zeros among extreme floats: NumPy gives one of any sign, the general path orders them."""
-    return found.dtype.kind == "f" and np.count_nonzero(found) != found.size
+    return found.dtype.kind == "f" and _nonzero(found) != found.size
 
 
 def _extremum(reduction, numpy_fun, a, axis, out, keepdims, initial, where):
@@ -476,7 +481,7 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     Array([1, 2], dtype=int32)
     """
     if axis is None and not keepdims and direct(a) and a._value.dtype in _TESTED:  # the hot path
-        return make_array(np.array(np.count_nonzero(a._value), default_int()))
+        return make_array(np.array(_nonzero(a._value), default_int()))
     return _any_count(a, axis, keepdims)
 
 
