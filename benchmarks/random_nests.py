@@ -31,6 +31,7 @@ SECONDS = 60  # for all modes of a program; what takes longer is left out
 EXPLAINED = [
     (".*", r"^returns.* \| ValueError: Reverse-mode diff", "loops of unknown length are differentiated backward, too"),
     (".*", r"^returns.* \| TypeError: can't apply forward", "forward mode goes through custom_vjp"),
+    (".*", r"^returns.* \| NotImplementedError: .* 'custom_lin' not impl", "and derivatives of it are taken"),
     (".*", r"^UnexpectedTracerError.* \| ", "a function with a rule closes over what is differentiated"),
 ]
 

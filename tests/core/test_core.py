@@ -796,6 +796,7 @@ def test_contexts_nest_and_restore():
         (lambda: jax.config.update("jax_serialization_version", "a"), ValueError, "type int, got a"),
         (lambda: bool(jax.enable_x64), TypeError, "its value is enable_x64.value"),
         (lambda: jax.config.update("jax_default_device", 3), ValueError, "device"),
+        (lambda: jax.config.update("jax_default_device", "cpu:0"), ValueError, "one of cpu, gpu, tpu.*got 'cpu:0'"),
         (lambda: jax.config.update("jax_dump_ir_to", 3), ValueError, "type str, got 3"),
     ],
 )

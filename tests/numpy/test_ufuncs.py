@@ -506,6 +506,20 @@ def test_ufunc_errors(call, error, text):
         call()
 
 
+@pytest.mark.parametrize(
+    ("counts", "kind", "text"),
+    [
+        ((1, "1"), TypeError, "nout must be an integer, got '1'"),
+        ((1.5, 1), TypeError, "nin must be an integer, got 1.5"),
+        ((0, 1), ValueError, "nin must be at least 1, got 0"),
+        ((1, -1), ValueError, "nout must be at least 0, got -1"),
+    ],
+)
+def test_frompyfunc_refuses_what_is_no_count(counts, kind, text):
+    with pytest.raises(kind, match=text):
+        jnp.frompyfunc(operator.neg, *counts)
+
+
 def test_frompyfunc():
     f = jnp.frompyfunc(lambda a, b: 10 * a + b, 2, 1, identity=0)
     assert int(f.reduce(jnp.array([1, 2, 3]))) == 123

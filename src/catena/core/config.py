@@ -246,12 +246,17 @@ def as_text(flag: Flag, value) -> str | None:
     raise ValueError(f"new string config value must be None or of type str, got {value} of type {type(value)}.")
 
 
+PLATFORMS = ("cpu", "gpu", "tpu")
+
+
 def as_device(flag: Flag, value):
-    if value is None or isinstance(value, str) or hasattr(value, "platform"):
-        return value or None
+    if not value and isinstance(value, str):
+        return None
+    if value is None or hasattr(value, "platform") or (isinstance(value, str) and value in PLATFORMS):
+        return value
     raise ValueError(
-        f"{flag.name} must be a device (such as `jax.devices('cpu')[0]`), the name of a platform such as 'cpu', or "
-        f"None; got {value!r}"
+        f"{flag.name} must be a device (such as `jax.devices('cpu')[0]`), the name of a platform (one of "
+        f"{', '.join(PLATFORMS)}), or None; got {value!r}"
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -424,9 +425,21 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
       identity: the value that changes nothing, with which reductions start; None if there is none.
     Returns:
       A ``ufunc``.
+    Raises:
+      TypeError: ``nin`` or ``nout`` is no integer. ValueError: it is too small: there is an argument.
 
     >>> import catena.numpy as jnp
     >>> jnp.frompyfunc(lambda x, y: 2 * x + y, 2, 1).accumulate(jnp.array([1, 2, 3]))
     Array([ 1,  4, 11], dtype=int32)
     """
-    return ufunc(func, nin, nout, identity=identity)
+    return ufunc(func, _count("nin", nin, 1), _count("nout", nout, 0), identity=identity)
+
+
+def _count(name: str, value, least: int) -> int:
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"frompyfunc: {name} must be an integer, got {value!r}") from None
+    if count < least:
+        raise ValueError(f"frompyfunc: {name} must be at least {least}, got {count}")
+    return count
