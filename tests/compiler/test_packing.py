@@ -387,6 +387,15 @@ def test_tasks_have_halves_of_the_rows_in_programs_of_many_steps(count, rows, co
     agrees(layers, lambda x, *ws: functools.reduce(lambda x, w: np.sign(x @ w), ws, x), x, *ws)
 
 
+def test_tasks_have_halves_of_the_rows_in_loops():
+    """Over layers, whose weights each iteration reads for the first time."""
+    f = lambda x, ws: lax.scan(lambda x, w: (jnp.sign(x @ w), None), x, ws)[0]
+    x, ws = whole(21, 64, 128), whole(22, 12, 128, 128)
+    (step,) = (step for _, step in planned(f, x, ws).steps() if step.name == "contract")
+    assert step.tasks.row_blocks == step.tasks.total == 2 and step.after is not None
+    agrees(f, lambda x, ws: functools.reduce(lambda x, w: np.sign(x @ w), ws, x), x, ws)
+
+
 def test_large_products_are_cut_in_columns_too():
     """Halves that lie near take little of their time; and there may be more threads than two."""
     form = lambda m: Contraction(TYPES["float32"], (), (Axis(m, 512, 0, 512),), 512, (Axis(512, 1, 512, 0),))

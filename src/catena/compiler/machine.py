@@ -84,7 +84,7 @@ class Tasks(NamedTuple):
     most: int = 64  # of those that are many times as large
     large: int = 1 << 29  # multiplications
     members: int = 3 << 17  # multiplications of members of a batch, which stay whole, below which threads do not pay
-    half: int = 32  # rows from which, in programs of many steps, each has half of them at most
+    half: int = 32  # rows from which, in loops and programs of many steps, each has half of them at most
     halved: int = 5 << 22  # multiplications below which that is so
     two: int = 1 << 23  # multiplications below which two are enough, where they do what follows on their rows
     moved: int = 1 << 19  # bytes of operands and result, from which programs of many steps share them as loops do

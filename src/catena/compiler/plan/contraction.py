@@ -455,7 +455,7 @@ def _divisor_below(n: int, most: int) -> int:
 
 def tasks(p: Plan, machine: Machine, awake: bool, by_rows: bool, among_steps: bool = False) -> Tasks:
     """The tasks of a contraction, whose threads are `awake` or not; `by_rows` where each has to compute whole rows,
-    `among_steps` where steps before made its rows, and steps after read them (see `has_halves`).
+    `among_steps` where others before made its rows, and others after read them (see `has_halves`).
 
     A task reads its rows of A and its columns of B: of all ways to make about as many tasks as are wanted, that one is
     taken which reads least.
@@ -484,9 +484,9 @@ def tasks(p: Plan, machine: Machine, awake: bool, by_rows: bool, among_steps: bo
 
 
 def has_halves(p: Plan, machine: Machine) -> bool:
-    """Whether tasks do halves of the rows at most, in a program of many steps, even if each packs B for itself. The
-    halves mostly lie in the caches of two cores: those read what they have written, where tasks that each do all rows
-    of some columns would read half of it from the other core. Of large products that takes little of the time.
+    """Whether tasks do halves of the rows at most, in loops and programs of many steps, even if each packs B itself.
+    The halves mostly lie in the caches of two cores: those read what they have written, where tasks that each do all
+    rows of some columns would read half of it from the other core. Of large products that takes little of the time.
     """
     limits = machine.products.tasks
     is_turned = p.packs and p.apart != 1  # which is not done for each half of the rows

@@ -159,7 +159,7 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     panels, rest = packed or (p.address(frame, b), None)
     count(p, form.products, (a, b, v))
     has_whole_rows = n * math.prod(product_kinds.row_shape(v)) == v.size and contraction.has_rows_in_order(plan)
-    among_steps = frame.has_many_steps
+    among_steps = frame.has_many_steps or p.depth > 0
     awake = p.depth > 0 or _finds_threads_awake(p, frame, plan, (a, b, v))
     in_tasks = has_whole_rows and contraction.has_rows_enough(plan, p.machine, awake, among_steps)
     in_tasks = in_tasks and not _is_shared_alone(p, frame, step, plan, awake)
