@@ -115,6 +115,11 @@ DOTS = {
     "heads": ("bhij,bjhk->bihk", (2, 3, 32, 40), (2, 40, 3, 32)),
     "the right one": ("ij,jk->ik", (48, 130), (130, 70)),
     "a vector": ("ij,j->i", (128, 130), (130,)),
+    "three columns": ("ij,jk->ik", (128, 130), (130, 3)),
+    "half a vector of columns": ("ij,jk->ik", (128, 130), (130, 8)),
+    "three rows": ("ij,jk->ik", (3, 130), (130, 128)),
+    "few rows of a transposed one": ("ij,kj->ik", (2, 300), (60, 300)),
+    "a vector by a batch": ("bij,bj->bi", (3, 40, 100), (3, 100)),
 }
 
 
@@ -166,6 +171,11 @@ PROGRAMS = {
         ["small_product"],
     ),
     "a matrix product": (lambda x, y: jnp.exp(x * y[:, None]) @ jnp.outer(y, x), []),
+    "a product with a vector": (lambda x, y: jnp.exp(jnp.outer(x, jnp.ones(100))).T @ y, []),
+    "a product of long sums": (
+        lambda x, y: jnp.exp(jnp.outer(x, jnp.ones(100))) @ jnp.ones(100),
+        ["small_product_sum"],
+    ),
     "a sum in a loop": (
         lambda x, y: jax.lax.fori_loop(0, 9, lambda i, c: c * jnp.exp(x) + y, y),
         ["small_product_sum"],

@@ -81,6 +81,7 @@ LARGER = {
     "compiler/graph/builder.py:Builder": (395, None, "a method for every form of nodes that lower rules write"),
     "compiler/emit/program.py:ProgramWriter": (None, 14, "what the steps of one program write to and share"),
     "compiler/kernels/loops.py:Nest": (None, 15, "a loop nest and its schedule"),
+    "compiler/kernels/loops.py:Fold": (None, 13, "what a loop nest says of a fold, a field each"),
     "interpreters/contexts.py:LoweringRuleContext": (None, 13, "what JAX tells compilation rules"),
     "interpreters/contexts.py:ModuleContext": (None, 13, "as above, of the whole program"),
     "core/context.py:Context": (None, 13, "what 'now' means to a thread, read in one attribute load"),

@@ -5,6 +5,7 @@ Where the lanes are folded away, each result has as many as `each` says, in whic
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from catena.compiler.emit import joins, ops
@@ -34,6 +35,35 @@ def identity(kind: str, name: str):
     if t.kind == "u":
         return 0 if low else (1 << t.bits) - 1
     return -(1 << (t.bits - 1)) if low else (1 << (t.bits - 1)) - 1
+
+
+def step(body, opened: list[Accumulators], copies) -> None:
+    """Takes in the values of this iteration. Of all that dots multiply, it is asked once whether some is small."""
+    e, asked = body.e, {}
+    for a in opened:
+        for copy in copies if a.fold.small else ():
+            asked |= {(a.fold.stmts[k], id(copy)): (a.fold.stmts[k], copy, a.width) for k in a.fold.small}
+    if not asked:
+        _step(opened, copies)
+        return
+    truths = []
+    for width, each in itertools.groupby(sorted(asked.values(), key=lambda x: x[2]), key=lambda x: x[2]):
+        truths.append(ops.has_small(e, [body.use(s, copy, width) for s, copy, _ in each], width))
+    rare, usual, done = e.label(), e.label(), e.label()
+    e.branch(ops.either(e, truths), rare, usual)
+    for label, careful in ((rare, True), (usual, False)):
+        e.start(label)
+        _step(opened, copies, careful)
+        e.jump(done)
+    e.start(done)
+
+
+def _step(opened: list[Accumulators], copies, careful: bool = False) -> None:
+    for a in opened:
+        if careful and a.fold.small:
+            a.step(copies, careful=True)
+        else:
+            a.step(copies)
 
 
 def store_identities(body, copy) -> None:
@@ -179,12 +209,17 @@ class Accumulators:
     def current(self, j: int, copy) -> str:
         return self._get(0, j)
 
-    def step(self, copies, first: int = 0) -> None:
-        """Takes in the values of this iteration, by the accumulators from the first one on."""
+    def step(self, copies, first: int = 0, careful: bool = False) -> None:
+        """Takes in the values of this iteration, by the accumulators from the first one on; of dots, some of whose
+        factors are small, `careful`.
+        """
         for k, copy in enumerate(copies, first):
             c = k if self.body.together is None else k * self.each + self.turn
             new = [self.body.use(s, copy, self.width) for s in self.fold.stmts]
-            out = new if self.fold.kind == "general" else self._taken(c, new)
+            if careful:
+                out = [ops.of_small(self.e, "fma", self.types[0], [*new, self._get(c, 0)], self.width, "true")]
+            else:
+                out = new if self.fold.kind == "general" else self._taken(c, new)
             active = self.body.active if self.body.layout.lanes_reduced else None
             for j, x in enumerate(out):
                 if active is not None:

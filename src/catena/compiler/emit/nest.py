@@ -113,8 +113,7 @@ class NestWriter:
         if self.body.short is not None:
             self.body.short.finish()
             return
-        for accumulators in self.body.folds:
-            accumulators.step(copies)
+        folds.step(self.body, self.body.folds, copies)
         self.body.store_all(copies)
 
     def _scalar_loop(self, level: int, d: int, copies: list[Copy]) -> None:

@@ -117,6 +117,21 @@ def is_small(e: Emitter, t: Type, x: str, width: int, least: int, made: str = ""
     return vector_call(e, name, t.register, [x], width, result="i1")
 
 
+def has_small(e: Emitter, xs: list[str], width: int) -> str:
+    """Whether some lane of some floats is below 2^`small.LEAST`, but not zero. Of their bits without the sign, twice
+    and less one, so that zeros are large, the least is compared.
+    """
+    v, suffix = vector("i32", width), "i32" if width == 1 else f"v{width}i32"
+    one, bound = (e.splat(str(n), "i32", width) for n in (1, 2 * (127 + small.LEAST) * small.EXPONENT - 1))
+    least = ""
+    for x in xs:
+        bits = e.op(f"bitcast {vector('float', width)} {x} to {v}")
+        size = e.op(f"sub {v} {e.op(f'add {v} {bits}, {bits}')}, {one}")
+        least = e.op(f"call {v} @llvm.umin.{suffix}({v} {least}, {v} {size})") if least else size
+    truth = e.op(f"icmp ult {v} {least}, {bound}")
+    return truth if width == 1 else e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1({vector('i1', width)} {truth})")
+
+
 def intrinsic(e: Emitter, name: str, t: Type, xs: list[str], width: int) -> str:
     r = vector(t.register, width)
     short = {"float": "f32", "double": "f64"}.get(t.register, t.register)

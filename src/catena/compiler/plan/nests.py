@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from catena.compiler.graph import affine
+from catena.compiler.graph.products import LONG
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.transposes import in_memory
 from catena.compiler.graph.types import NAMES
@@ -362,7 +363,8 @@ def dot(nests: NestBuilder, v: Value, few: tuple[int, ...] = (), copies: int = l
         a, b = body.read(lhs, tuple(left)), body.read(rhs, tuple(right))
         folds += product_folds(body, v, lhs, rhs, a, b, body.offset(v.shape, tuple(at)))
     axes = tuple(range(len(looped), len(index)))
-    return loops.from_body(body, axes, [], [f._replace(copies=copies) for f in folds])
+    small = v.params.small if v.dtype == np.float32 and math.prod(terms) >= LONG else None
+    return loops.from_body(body, axes, [], [f._replace(copies=copies, small=small or ()) for f in folds])
 
 
 def inner_product(nests: NestBuilder, v: Value, machine: Machine) -> Nest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from catena.compiler.graph.forms import Dot, Transpose
+from catena.compiler.graph.forms import Transpose
 from catena.compiler.graph.products import read_once
 from catena.compiler.graph.region import Value
 from catena.compiler.kernels.loops import COPIES
@@ -70,7 +70,7 @@ def _with_operand(
     sides, numbers = list(operands), list(params.numbers)
     sides[side], start = packed, len(batch) + len(free) * terms_last
     numbers[side], numbers[2 + side] = tuple(range(start, start + len(contracted))), tuple(range(len(batch)))
-    v.args, v.params = tuple(sides), Dot(tuple(numbers))
+    v.args, v.params = tuple(sides), params._replace(numbers=tuple(numbers))
     _launch(p, frame, v, written_out, product_kinds.accumulators(v, p.machine))
     v.args, v.params = operands, params
     p.free_here(frame, (frame.blocks[packed.number],))
