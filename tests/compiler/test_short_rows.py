@@ -7,7 +7,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena import lax
 from catena.compiler.machine import X86_64_V4
-from catena.compiler.native.compile import program_of, text_of
+from catena.compiler.native.compile import program_of, shown_nests, text_of
 
 ROWS = 83  # five vectors of 16 lanes, and a rest
 X = np.random.default_rng(0).standard_normal((ROWS, 16), np.float32)
@@ -53,6 +53,29 @@ def test_sums_functions_and_transposes(n):
     np.testing.assert_allclose(jax.jit(lambda x: jnp.sum(x * W[:n], 1))(x), (x * W[:n]).sum(1), rtol=1e-4, atol=1e-5)
     for given in (x, np.ascontiguousarray(x.T)):
         np.testing.assert_array_equal(jax.jit(lambda x: x.T + 1)(given), given.T + 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8"])
+@pytest.mark.parametrize("rows", [64, 65, 79, 1000, 20_000, 20_003])
+def test_rows_that_a_loop_carries_are_written_where_they_are_read(rows, dtype):
+    """Blocks do not overlap there: what is left of them has fewer rows."""
+    with jax.enable_x64(dtype == "float64"):
+        for n in (2, 3, 7, 12):
+            rng = np.random.default_rng(4)
+            x, y, z = (jnp.asarray(9 * rng.standard_normal(s)).astype(dtype) for s in ((rows, n), (n,), (rows, 1)))
+            f = lambda x: jnp.where(x > y, x + z, y - x)
+            found, step = x, jax.jit(f)
+            for _ in range(3):
+                found = step(found)
+            np.testing.assert_array_equal(jax.jit(lambda x: lax.fori_loop(0, 3, lambda i, x: f(x), x))(x), found)
+
+
+def test_rows_that_a_loop_carries_have_full_lanes():
+    y = jnp.ones(7)
+    for rows, is_short in ((50_000, True), (1001, True), (50_001, False)):
+        made = jax.make_jaxpr(lambda x: lax.fori_loop(0, 3, lambda i, x: x / y, x))(jnp.ones((rows, 7)))
+        nests = shown_nests(program_of(made, machine=X86_64_V4))
+        assert any("7 at once" in nest for nest in nests) == is_short
 
 
 def test_arguments_that_are_given_up_and_rows_that_threads_share():

@@ -225,9 +225,20 @@ def test_subnormal_quotients_are_rounded_once(dtype):
     with jax.enable_x64(dtype == "float64"):
         for most in (64, 1 << info.nmant // 2, 1 << info.nmant, 1 << info.nmant + 5):
             x = rng.integers(0, most, (len(divisors), 300)).astype(word).view(dtype)
-            assert_divided(np.where(rng.random(x.shape) < 0.5, x, -x), divisors.astype(dtype))
+            for y in (divisors, -divisors):
+                assert_divided(np.where(rng.random(x.shape) < 0.5, x, -x), y.astype(dtype))
         middles = (rng.integers(0, 1 << 10, x.shape) + 0.5) * np.round(divisors * 8) + rng.integers(-1, 2, x.shape)
         assert_divided(np.ldexp(middles.astype(dtype), info.minexp - info.nmant), np.round(divisors * 8).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_divisors_below_zero_are_inverted_too(dtype):
+    """Zeros, whose sign comes from the divider, among the dividends and not."""
+    x = np.random.default_rng(7).standard_normal((40, 64)).astype(dtype)
+    with jax.enable_x64(dtype == "float64"):
+        for some in (x, np.maximum(x, 0), np.minimum(x, -0.0), np.where(x > 2, np.inf, x)):
+            for y in (np.linspace(-3, 3, 40)[:, None], np.linspace(-3, 3, 64)[None]):
+                assert_divided(some, y.astype(dtype))
 
 
 def test_subnormal_dividends_are_no_operands_of_products():

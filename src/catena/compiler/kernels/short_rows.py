@@ -46,6 +46,13 @@ def choose(nest, kept: list[int], inner: list[int], width: int, chooses: int) ->
     return (v, d) if _fits(nest, v, d, width, chooses) and _length(nest, d, n) <= LONGEST else None
 
 
+def may_overwrite(nest, v: int, width: int, alone: bool) -> bool:
+    """Whether short rows are taken together that are written where they are read: blocks must not overlap. Where rows
+    are no whole blocks, one thread does them `alone`.
+    """
+    return not nest.folds and (nest.extents[v] % width == 0 or alone)
+
+
 def _folds_inside(nest, kept: list[int], inner: list[int], width: int) -> tuple[int, int] | None:
     """The dimensions of rows and of their elements where both stay, and loops inside of these are folded: there what
     lies in the lanes tells nothing of the order of sums.

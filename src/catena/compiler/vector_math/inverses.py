@@ -58,11 +58,16 @@ def inverse_power_of_two(x: Value) -> Value:
 def quotient(x: Value, y: Value) -> Value:
     """x / y, rounded as by a divider, for loops in which y does not change: x times the inverse of y, corrected by the
     residual, which is exact (P. Markstein, "Computation of elementary functions on the IBM RISC System/6000
-    processor", 1990). Of zeros that has the right sign where y > 0; small quotients, subnormal ones among them, are
-    those of greater numbers, rounded once more; what is not moderate is divided.
+    processor", 1990). Of zeros that has the right sign where y > 0; where not, they are divided. Small quotients,
+    subnormal ones among them, are those of greater numbers, rounded once more; what is not moderate is divided.
     """
     inverse, low, size, apart = _inverted(x, y)
-    return either(apart, lambda: _immoderate(x, y, inverse, size < low, apart), lambda: _corrected(x, y, inverse))
+
+    def slow() -> Value:
+        small = (size < low) & x.differs(0.0)
+        return either(small, lambda: _immoderate(x, y, inverse, small, apart), lambda: x / y)
+
+    return either(apart, slow, lambda: _corrected(x, y, inverse))
 
 
 def one_of_quotients(x: Value, y: Value) -> Value:
@@ -74,10 +79,12 @@ def one_of_quotients(x: Value, y: Value) -> Value:
 def _inverted(x: Value, y: Value) -> tuple[Value, Value, Value, Value]:
     """One over y, below which size x is small, its size, and whether x is not moderate; all are not where y is not."""
     least, most, least_quotient = MODERATE[x.elem]
-    good = (y >= least) & (y <= most)
-    inverse, zero, low = (select(good, v, float("nan")) for v in (1.0 / y, y.like(0.0), y * least_quotient))
+    divisor = fabs(y)
+    good = (divisor >= least) & (divisor <= most)
+    inverse, low = (select(good, v, float("nan")) for v in (1.0 / y, divisor * least_quotient))
+    zero = select(good & (y > 0.0), 0.0, inverse.like(float("nan")))  # which is moderate, though it is small
     # Whether a size is between two is one comparison of integers: with all bits for the least one, none is.
-    first, span = select(good, low.bits(), -1), select(good, (y * most).bits() - low.bits(), 0)
+    first, span = select(good, low.bits(), -1), select(good, (divisor * most).bits() - low.bits(), 0)
     size = fabs(x)
     return inverse, low, size, (size.bits() - first).is_above(span) & x.differs(zero)
 
@@ -97,7 +104,9 @@ def _immoderate(x: Value, y: Value, inverse: Value, small: Value, apart: Value) 
     result = _corrected(select(apart, y, x), y, inverse)
     rest = apart & ~small
     divided = if_any(rest, lambda: [select(rest, x / y, result)], [result])[0]
-    return select(small, copysign(_small_quotient(select(small, fabs(x), y), y, inverse), x), divided)
+    divisor, sign = fabs(y), (x.bits() ^ y.bits()).as_float(x.elem)
+    least = _small_quotient(select(small, fabs(x), divisor), divisor, fabs(inverse))
+    return select(small, copysign(least, sign), divided)
 
 
 def _small_quotient(x: Value, y: Value, inverse: Value) -> Value:
