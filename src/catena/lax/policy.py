@@ -94,7 +94,7 @@ ELEMENTWISE = {
     **_rows(1, "sqrt", HALVES | COMPLEXES, SINGLE_AND_DOUBLE),
     **_rows(2, "div", HALVES | INTEGERS | COMPLEXES, SINGLE_AND_DOUBLE),
     **_rows(2, "rem", FLOATS | INTEGERS),
-    **_rows(2, "nextafter", SINGLE_AND_DOUBLE),
+    **_rows(2, "nextafter", FLOATS),
     **_rows(3, "clamp", FLOATS | INTEGERS),
     **_rows(1, "not", NONE, INTEGERS),
     **_rows(2, "and or xor", NONE, INTEGERS),
@@ -174,10 +174,10 @@ solve_sylvester logpmf polyval_of_many
 _WHEN_REPEATED = """
 round_to any_clip isclose allclose heaviside polyval cross elementwise distribution xlogy xlog1py rel_entr kl_div boxcox
 boxcox1p gammasgn factorial comb poch multigammaln polygamma fresnel wofz sici any_extremum any_logical any_count
-any_nan_extremum any_position any_running ptp any_quantile lexsort any_order by_sorting rankdata any_where packbits
-unpackbits one_hot unwrap block_diag toeplitz lu_pivots_to_permutation top_k approx_max_k approx_min_k index_take
-circulant hankel convolution_matrix companion fiedler fiedler_companion leslie segment_max segment_min glu ediff1d
-any_diff any_gradient descending searchsorted digitize isin repeat kron tril triu update get any_take along mode vander
-interp
+any_nan_extremum any_nan_to_num any_position any_running ptp any_quantile lexsort any_order by_sorting rankdata
+any_where packbits unpackbits one_hot unwrap block_diag toeplitz lu_pivots_to_permutation top_k approx_max_k
+approx_min_k index_take circulant hankel convolution_matrix companion fiedler fiedler_companion leslie segment_max
+segment_min glu ediff1d any_diff any_gradient descending searchsorted digitize isin repeat kron tril triu update get
+any_take along mode vander interp
 """
 WHOLE = dict.fromkeys(_AT_ONCE.split(), Whole()) | dict.fromkeys(_WHEN_REPEATED.split(), Whole(exact=True))

@@ -435,6 +435,11 @@ def nan_to_num(
     if direct(x) and x._value.dtype in REAL and np.isfinite(x._value).all():  # nothing to replace
         if all(v is None or type(v) in SCALARS for v in (nan, posinf, neginf)):
             return strong(x)
+    return _any_nan_to_num(x, nan, posinf, neginf)
+
+
+@whole
+def _any_nan_to_num(x, nan, posinf, neginf):
     if dtypes.is_complex(x.dtype):
         parts = (nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (lax.real(x), lax.imag(x)))
         return lax.complex(*parts)
