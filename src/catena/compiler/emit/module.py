@@ -21,6 +21,7 @@ import numpy as np
 NUMBERS = "%numbers"  # where an entry has its program's sizes: extents, places in its memory, chunks
 TABLE = "  ; "  # ends a line that asks where functions are, before their names
 NOT_INLINED = "nounwind noinline {"  # ends the head of a function that stays one, for other programs to call
+COLD = "nounwind noinline cold {"  # likewise, of one that hardly ever runs: it is compiled by itself, at little effort
 
 
 @dataclass
@@ -71,7 +72,7 @@ class Module:
         count = Counter(called for name in self.needed() for called in facts(self.functions[name]).calls)
         count.update(calls(self.entry))
         inner = {called for name in names for called in facts(self.functions[name]).calls}
-        return [n for n in names if n not in inner or count[n] != 1 or NOT_INLINED in self.functions[n]]
+        return [n for n in names if n not in inner or count[n] != 1 or stays_one(self.functions[n])]
 
     def needed(self) -> list[str]:
         """The functions that the entry reaches, callees first."""
@@ -249,6 +250,11 @@ class Facts(NamedTuple):
 @functools.lru_cache(maxsize=1024)
 def facts(body: str) -> Facts:
     return Facts(calls(body), Counter(MATH_CALL.findall(body)), _BOUND.search(body) is not None)
+
+
+def stays_one(body: str) -> bool:
+    """Whether a function is never written in place."""
+    return NOT_INLINED in body or COLD in body
 
 
 def _always_inline(body: str) -> str:

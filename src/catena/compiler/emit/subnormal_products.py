@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.module import COLD
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.types import Type, literal, vector
 from catena.compiler.vector_math.text import FORMATS
@@ -92,7 +93,7 @@ def text(t: Type, width: int) -> str:
     careful = _Careful(t, width)
     careful.write()
     e = careful.e
-    return "\n".join([f"({PARAMETERS}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+    return "\n".join([f"({PARAMETERS}) {COLD}", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
 class Room(NamedTuple):

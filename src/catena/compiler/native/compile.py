@@ -188,10 +188,10 @@ def compile_region(
         made += lengths.told(module.numbers, program.arena_bytes, program.flops, program.bytes, region.outputs)
         symbols.close()
     module.numbers = list(map(int, module.numbers))  # some are of this record, or of one before that a cache has kept
-    codes = _kernels(division, level, times)
-    of_entry = link.entry_level(division.entry.text, level)
-    code_name = link.object_name(division.entry.text, of_entry)
-    code = link.object_code(code_name, division.entry.text, times, of_entry)
+    codes = _kernels(division, times)
+    entry = division.entry
+    code_name = link.object_name(entry.text, entry.level)
+    code = link.object_code(code_name, entry.text, times, entry.level)
     parts = Parts(
         code=code,
         code_name=code_name,
@@ -209,23 +209,23 @@ def compile_region(
         returns_stacks=returns_stacks,
         sites=module.sites,
         is_bound=division.is_bound,
-        imports=division.entry.imports,
+        imports=entry.imports,
         units=units(list(codes.values())),
         found=list(division.codes),
         linked=division.linked,
     )
-    linked = [codes[function.name] for function in division.entry.imports]
+    linked = [codes[function.name] for function in entry.imports]
     executable = Executable(parts, text, times.seconds, linked, region.sites)
     times.mark("load")
     return executable
 
 
-def _kernels(division: shared.Plan, level: int, times: link.Times) -> dict[str, Code]:
+def _kernels(division: shared.Plan, times: link.Times) -> dict[str, Code]:
     """Where the functions are that a program calls: new ones are compiled, and offered to other programs."""
-    part, codes = division.kernels, dict(division.codes)
-    if part is not None:
-        name = link.object_name(part.text, level)
-        compiled = link.object_code(name, part.text, times, level)
+    codes = dict(division.codes)
+    for part in division.kernels:
+        name = link.object_name(part.text, part.level)
+        compiled = link.object_code(name, part.text, times, part.level)
         linked = [codes[function.name] for function in part.imports]
         code = Code(compiled, host.new_generator, linked, Unit(name, part.exports, part.imports))
         codes |= dict.fromkeys(part.exports, code)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catena.compiler.emit.module import Module, calls, digest, facts
+from catena.compiler.emit.module import COLD, Module, calls, digest, facts
 from catena.compiler.native import link
 from catena.runtime.native import Code, Function, known
 
@@ -20,6 +20,7 @@ class Part:
     """What is compiled by itself."""
 
     text: str  # LLVM IR
+    level: int  # LLVM's effort
     exports: dict[str, str]  # functions that others may call: what their machine code depends on, by name
     imports: list[Function]  # functions that it calls
 
@@ -28,7 +29,7 @@ class Part:
 class Plan:
     """What is compiled of a module, and what is linked."""
 
-    kernels: Part | None  # those that are new
+    kernels: list[Part]  # those that are new, callees first
     entry: Part  # finds its imports in its table, in this order
     is_bound: bool  # whether the entry's code is the program's own, as where functions note what failed
     codes: dict[str, Code]  # where the others are
@@ -40,15 +41,23 @@ def plan(module: Module, level: int) -> Plan:
     frequent = link.too_many(module.math_calls())
     keys = _keys(module, frequent, level)
     own, new, codes = _reached(module, keys)
-    exports = {name: keys[name] for name in module.exported(new)}
-    kernels = None
-    if new:
-        text = _whole(module, module.of_functions(new, exports), frequent)
-        called = {name for each in new for name in facts(module.functions[each]).calls if name in codes}
-        kernels = Part(text, exports, [Function(name, keys[name]) for name in sorted(called)])
+    cold = [name for name in new if COLD in module.functions[name]]
+    together = [name for name in new if name not in cold]
+    kernels = [_part(module, [name], keys, frequent, 0) for name in cold]
+    if together:
+        kernels.append(_part(module, together, keys, frequent, level))
     text, calls = module.of_entry(own)
-    entry = Part(_whole(module, text, frequent), {}, [Function(name, keys[name]) for name in calls])
+    text = _whole(module, text, frequent)
+    entry = Part(text, link.entry_level(text, level), {}, [Function(name, keys[name]) for name in calls])
     return Plan(kernels, entry, bool(own), codes, len(module.functions) - len(new) - len(own))
+
+
+def _part(module: Module, names: list[str], keys: dict[str, str], frequent: frozenset[str], level: int) -> Part:
+    """Some functions, as one module."""
+    exports = {name: keys[name] for name in module.exported(names)}
+    text = _whole(module, module.of_functions(names, exports), frequent)
+    called = {name for each in names for name in facts(module.functions[each]).calls}.difference(names)
+    return Part(text, level, exports, [Function(name, keys[name]) for name in sorted(called)])
 
 
 def _whole(module: Module, text: str, frequent: frozenset[str]) -> str:
