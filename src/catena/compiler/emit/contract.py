@@ -5,6 +5,7 @@ Source: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplicatio
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -280,13 +281,14 @@ class _Loops:
         e.do(f"call void {tile}({given}{watch}{own})")
         if self.watch:
             plain = self._function(2 * (columns != p.columns)) if own else tile
-            _if(self.e, self.watch.has_met(), lambda: self._multiply_carefully(plain, given, columns))
+            multiply = functools.partial(self._multiply_carefully, self.watch, plain, given, columns)
+            _if(self.e, self.watch.has_met(), multiply)
 
-    def _multiply_carefully(self, tile: str, given: str, columns: int) -> None:
+    def _multiply_carefully(self, watch: subnormal_products.Watch, tile: str, given: str, columns: int) -> None:
         p, vectors = self.plan, self._vectors(columns)
         size = subnormal_products.room(p.panel_terms, p.rows, self._vectors(p.columns) * p.width, self.type.bytes)
         careful = self._function(TILES + PACKINGS * p.packs)
-        self.watch.multiply(careful, tile, given, self._number(vectors), self._number(size))
+        watch.multiply(careful, tile, given, self._number(vectors), self._number(size))
 
     def _function(self, at: int) -> str:
         return self.e.op(f"load ptr, ptr {self.e.element(self.functions, 'ptr', at)}")

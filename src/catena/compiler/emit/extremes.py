@@ -55,9 +55,9 @@ class Extremes(folds.Accumulators):
     def _opened(self, copies) -> list[list[str]]:
         return super()._opened(copies) if self.other is None else self.other.slots
 
-    def step(self, copies, first: int = 0) -> None:
+    def step(self, copies, first: int = 0, careful: bool = False) -> None:
         if self.other is None:
-            super().step(copies, first)
+            super().step(copies, first, careful)
 
     def _initial(self, j: int, t: Type, copy) -> str:
         return constant(folds.identity(COMPONENTS[j][0], t.name), t, self.width)

@@ -39,7 +39,8 @@ def identity(kind: str, name: str):
 
 def step(body, opened: list[Accumulators], copies) -> None:
     """Takes in the values of this iteration. Of all that dots multiply, it is asked once whether some is small."""
-    e, asked = body.e, {}
+    e = body.e
+    asked: dict = {}
     for a in opened:
         for copy in copies if a.fold.small else ():
             asked |= {(a.fold.stmts[k], id(copy)): (a.fold.stmts[k], copy, a.width) for k in a.fold.small}
