@@ -6,10 +6,10 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.core.context import context
 from catena.compiler.machine import X86_64_V4
 from catena.compiler.native.compile import text_of
 from catena.core.config import override
+from catena.core.context import context
 
 ROWS = 150
 DTYPES = {"bool": bool, "uint8": np.uint8, "int16": np.int16, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16,
