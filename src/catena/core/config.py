@@ -152,8 +152,8 @@ FLAGS = {
             "jax_flush_subnormals",
             False,
             bool,
-            "Compiled programs take subnormal numbers as zeros, as those of XLA; products of such take processors a "
-            "hundred times as long.",
+            "Compiled programs take subnormal numbers as zeros, as those of XLA; to multiply such, element by element, "
+            "takes processors a hundred times as long.",
             traced=True,
         ),
         Flag("jax_default_device", None, "device", "Where new arrays are made."),
