@@ -47,6 +47,19 @@ def test_running_functions_of_many_rows_at_once(shape, axis, reverse):
     np.testing.assert_allclose(got, np.flip(expected, axis) if reverse else expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("axis", [1, 0])
+def test_long_functions_are_in_lanes_where_running_folds_read_them(dtype, axis):
+    """Also where the elements of a lane lie apart: a function one by one takes longer than reading them."""
+    density = jax.scipy.stats.gamma.logpdf
+    f = lambda x: jnp.cumsum(density(x * x + 0.1, x[0, 0] ** 2 + 1), axis)
+    with jax.enable_x64(True):
+        x = np.random.default_rng(0).normal(size=(12_500, 7)).astype(dtype)
+        assert any("log_gamma" in nest and "lanes" in nest for nest in nests(jax.make_jaxpr(f)(x)))
+        wanted = np.cumsum(density(x.astype(np.float64) ** 2 + 0.1, x[0, 0].astype(np.float64) ** 2 + 1), axis)
+        np.testing.assert_allclose(jax.jit(f)(x), wanted, rtol=1e-4 if dtype == np.float32 else 1e-12, atol=1e-4)
+
+
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_gradients_along_a_few_elements(n):
     """Of a product of few numbers: those of the others. Lanes lie along the rows, of which there are many."""

@@ -202,7 +202,7 @@ ROWS = [
      "test_results_begin_where_a_line_of_memory_does"),
     (MEMORY, "transform/test_jit.py", "test_arrays_keep_the_order_that_programs_read"),
     (TEXTS, "compiler/test_intervals.py", "test_an_index_that_is_never_beyond_is_used_as_it_is"),
-    (GRAPHS, "compiler/test_found_by_search.py",
+    (GRAPHS, "compiler/test_found_by_search.py", "test_long_functions_are_in_lanes_where_running_folds_read_them",
      "test_stacked_arrays_that_several_operations_read_are_not_written", "test_running_folds_over_nothing_write_nothing",
      "test_arrays_that_are_stacked_for_a_fold_are_not_written",
      "test_numbers_that_are_results_are_no_array_where_they_are_read",

@@ -517,8 +517,8 @@ def _widest(nest: Nest, vector: int | None = None) -> int:
 
 def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | None:
     """The dimension whose lanes make most accesses contiguous; None for a scalar nest."""
-    general = any(f.kind == "general" for f in nest.folds)
-    if any(f.running for f in nest.folds):
+    general, running = any(f.kind == "general" for f in nest.folds), any(f.running for f in nest.folds)
+    if running:
         candidates = kept[-1:]
     elif general:
         candidates = kept  # what a function of its own folds is taken in order
@@ -537,9 +537,10 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
     loads = [(s, mask) for s, mask in zip(nest.stmts, nest.depends) if s.op in LOADS]
     offsets = [(s.attr[2], s.attr[1], 1.0) for s, mask in loads if not folded or mask & folded]
     offsets += [(s.offset, s.dtype, 2) for s in nest.stores]
-    written = 2 if any(f.running for f in nest.folds) else 2 / max(len(nest.folds), 1)  # after the loops, not in them
+    written = 2 if running else 2 / max(len(nest.folds), 1)  # after the loops, not in them
     offsets += [(offset, dtype, written) for f in nest.folds for _, dtype, offset in f.dests]
-    functions = 0 if nest.folds else sum(s.op in COSTLY for s in nest.stmts)  # for all lanes, however few are used
+    in_order = general or running or not nest.folds  # what is folded has no lanes
+    functions = sum(s.op in COSTLY for s in nest.stmts) if in_order else 0  # for all lanes, however few are used
     for d in candidates:
         if d in nest.rows:
             continue
