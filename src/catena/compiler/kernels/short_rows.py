@@ -14,6 +14,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.types import TYPES, Type
+from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.kernels.places import limits
 
 MOST = 16  # elements of a row
@@ -48,9 +49,11 @@ def choose(nest, kept: list[int], inner: list[int], width: int, chooses: int) ->
 
 def may_overwrite(nest, v: int, width: int, alone: bool) -> bool:
     """Whether short rows are taken together that are written where they are read: blocks must not overlap. Where rows
-    are no whole blocks, one thread does them `alone`.
+    are no whole blocks, one thread does them `alone`, and the last block is shorter, which chooses no lanes.
     """
-    return not nest.folds and (nest.extents[v] % width == 0 or alone)
+    if nest.folds or nest.extents[v] % width == 0:
+        return not nest.folds
+    return alone and not any(s.op in LOADS and s.attr[2][2] for s in nest.stmts)
 
 
 def _folds_inside(nest, kept: list[int], inner: list[int], width: int) -> tuple[int, int] | None:
