@@ -84,3 +84,20 @@ def test_few_rows_cost_no_array():
     x = np.ones((4000, 100), np.float32)
     made = nests(jax.make_jaxpr(jax.grad(lambda x, i: jnp.sum((x[i] - x[i[::-1]]) ** 2)))(x, np.arange(5)))
     assert sum("<400000" in text or "<4000" in text for text in made) == 1, "zeros are written once, and not added up"
+
+
+@pytest.mark.parametrize(
+    "update, ufunc, start", [("add", np.add, 0), ("max", np.maximum, 1), ("multiply", np.multiply, 1)]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bfloat16"])
+@pytest.mark.parametrize("columns", [7, 300, 2000])
+def test_rows_that_are_dropped_are_not_read(update, ufunc, start, dtype, columns):
+    """Where rows are long: one branch for each."""
+    rng = np.random.default_rng(0)
+    x, places = rng.integers(-2, 3, (500, columns)), rng.integers(-20, 300, 500).astype(np.int32)
+    wanted, kept = np.full((10, columns), start), (places >= 0) & (places < 10)
+    ufunc.at(wanted, places[kept], x[kept])
+    with jax.enable_x64(True):
+        at = lambda x, i: getattr(jnp.full((10, columns), start, x.dtype).at[i], update)
+        f = jax.jit(lambda x, i: at(x, i)(x, mode="drop", wrap_negative_indices=False))
+        np.testing.assert_array_equal(np.asarray(f(jnp.asarray(x, dtype), places)).astype(int), wanted)

@@ -10,6 +10,7 @@ few iterations are unrolled with constant indices, so that small arrays can live
 
 from __future__ import annotations
 
+import math
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from catena.compiler.plan.pauses import Pause, beside
 from catena.compiler.plan.ranges import Range
 
 UNROLL_LIMIT = 64  # statements of a fully unrolled nest,
+LONG = 8  # vectors inside of a condition that are worth a branch
 UNROLL_SCALARS = 256  # and of one of as few iterations as have no lanes, whose arrays are in registers then
 
 
@@ -98,14 +100,10 @@ class NestWriter:
             self._open_folds(copies)
         if level == len(self.nest.order):
             self._innermost(copies)
+        elif (mask := _written_where(self, level, copies)) is None:
+            _inside(self, level, copies)
         else:
-            d = self.nest.order[level]
-            if level < len(self.outer):
-                self._enter(level, d, self.outer[level], [c.child() for c in copies])
-            elif d == self.nest.vector:
-                self._vector_loop(level, d, copies)
-            else:
-                self._scalar_loop(level, d, copies)
+            _inside_where(self, mask, level, copies)
         if opened:
             _close_folds(self, copies)
 
@@ -344,6 +342,38 @@ class NestWriter:
         if self.cascade is not None:
             self.counter = self.e.slot("i64")
             self.e.do(f"store i64 0, ptr {self.counter}")
+
+
+def _written_where(w: NestWriter, level: int, copies: list[Copy]) -> int | None:
+    """The statement that tells whether anything is written in the loops from here on, which are long: rows that a
+    scatter drops are not read.
+    """
+    nest, masks = w.nest, {s.mask for s in w.nest.stores}
+    if nest.folds or len(masks) != 1 or len(copies) != 1 or not masks.issubset(w.layout.levels[level]):
+        return None
+    inside = math.prod(nest.extents[d] for d in nest.order[level:])
+    return masks.pop() if inside >= LONG * nest.width else None
+
+
+def _inside(w: NestWriter, level: int, copies: list[Copy]) -> None:
+    """The loops from a level on."""
+    d = w.nest.order[level]
+    if level < len(w.outer):
+        w._enter(level, d, w.outer[level], [c.child() for c in copies])
+    elif d == w.nest.vector:
+        w._vector_loop(level, d, copies)
+    else:
+        w._scalar_loop(level, d, copies)
+
+
+def _inside_where(w: NestWriter, mask: int, level: int, copies: list[Copy]) -> None:
+    """The loops from a level on, where a statement is true."""
+    written, done = w.e.label(), w.e.label()
+    w.e.branch(w.body.use(mask, copies[0], 1), written, done)
+    w.e.start(written)
+    _inside(w, level, copies)
+    w.e.jump(done)
+    w.e.start(done)
 
 
 def _empty(w: NestWriter) -> None:
