@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from catena.compiler.emit import ahead, cascades, extremes, folds, joins, masks, pauses, seams, streams
 from catena.compiler.emit.body_text import THERE, BodyWriter, Copy, apart
 from catena.compiler.emit.bounds import Guard
-from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.emitter import Emitter, when
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import COLUMNS, ShortRows
 from catena.compiler.emit.sizes import LEAST
@@ -31,8 +31,8 @@ from catena.compiler.plan.pauses import Pause, beside
 from catena.compiler.plan.ranges import Range
 
 UNROLL_LIMIT = 64  # statements of a fully unrolled nest,
-LONG = 8  # vectors inside of a condition that are worth a branch
 UNROLL_SCALARS = 256  # and of one of as few iterations as have no lanes, whose arrays are in registers then
+LONG = 8  # vectors inside of a condition that are worth a branch
 
 
 class Segment(NamedTuple):
@@ -103,7 +103,8 @@ class NestWriter:
         elif (mask := _written_where(self, level, copies)) is None:
             _inside(self, level, copies)
         else:
-            _inside_where(self, mask, level, copies)
+            with when(self.e, self.body.use(mask, copies[0], 1)):
+                _inside(self, level, copies)
         if opened:
             _close_folds(self, copies)
 
@@ -364,16 +365,6 @@ def _inside(w: NestWriter, level: int, copies: list[Copy]) -> None:
         w._vector_loop(level, d, copies)
     else:
         w._scalar_loop(level, d, copies)
-
-
-def _inside_where(w: NestWriter, mask: int, level: int, copies: list[Copy]) -> None:
-    """The loops from a level on, where a statement is true."""
-    written, done = w.e.label(), w.e.label()
-    w.e.branch(w.body.use(mask, copies[0], 1), written, done)
-    w.e.start(written)
-    _inside(w, level, copies)
-    w.e.jump(done)
-    w.e.start(done)
 
 
 def _empty(w: NestWriter) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.emitter import Emitter, when
 from catena.compiler.emit.module import COLD
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.types import Type, literal, vector
@@ -120,11 +120,13 @@ class _Careful:
         self.there = e.op(f"sub nsw i64 {e.op(f'add nsw i64 {self.columns}, %lanes')}, {self.width}")
         self.room = self._lay_out()
         known = e.op(f"getelementptr {WATCH}, ptr %watch, i64 0, i32 1")
-        self._if(e.op(f"icmp eq i64 {e.op(f'load i64, ptr {known}')}, {UNKNOWN}"), lambda: self._look_at_b(known))
+        with when(e, e.op(f"icmp eq i64 {e.op(f'load i64, ptr {known}')}, {UNKNOWN}")):
+            self._look_at_b(known)
         in_b = e.op(f"icmp eq i64 {e.op(f'load i64, ptr {known}')}, {COPIED}")
         b, by_b = self._choose(in_b, "ptr", self.room.b, "%b"), self._choose(in_b, "i64", self.columns, "%by_b")
         a, step, by_a, in_a = self._look_at_a()
-        self._if(e.op(f"xor i1 {e.op(f'or i1 {in_a}, {in_b}')}, true"), self._as_usual)
+        with when(e, e.op(f"xor i1 {e.op(f'or i1 {in_a}, {in_b}')}, true")):
+            self._as_usual()
         self._multiply(a, b, self.room.sums, step, by_a, by_b)
         self._store(self._where_infinite())
 
@@ -164,9 +166,11 @@ class _Careful:
         e.store(
             self.type, self.numbers.factor(self._has_met()), self._at(self.room.factors_of_columns, first), self.width
         )
-        self._if(self._has_met_any(), lambda: e.do(f"store i64 {COPIED}, ptr {known}"))
+        with when(e, self._has_met_any()):
+            e.do(f"store i64 {COPIED}, ptr {known}")
         e.end_loop(opened)
-        self._if(e.op(f"icmp eq i64 {e.op(f'load i64, ptr {known}')}, {COPIED}"), self._copy_b)
+        with when(e, e.op(f"icmp eq i64 {e.op(f'load i64, ptr {known}')}, {COPIED}")):
+            self._copy_b()
 
     def _copy_b(self) -> None:
         e = self.e
@@ -191,10 +195,13 @@ class _Careful:
         row, opened = e.begin_loop(0, "%rows")
         e.store(self.type, literal(1.0, self.type), self._at(self.room.factors_of_rows, row), 1)
         e.end_loop(opened)
-        self._if(e.op(f"and i1 {is_apart}, {e.op('icmp eq i64 %step, 1')}"), lambda: self._look_at_columns(copied))
+        with when(e, e.op(f"and i1 {is_apart}, {e.op('icmp eq i64 %step, 1')}")):
+            self._look_at_columns(copied)
         is_copied = e.op(f"load i1, ptr {copied}")
-        self._if(e.op(f"and i1 {is_apart}, {is_copied}"), lambda: self._bring_together(source, step))
-        self._if(is_copied, lambda: self._copy_rows(source, step, found))
+        with when(e, e.op(f"and i1 {is_apart}, {is_copied}")):
+            self._bring_together(source, step)
+        with when(e, is_copied):
+            self._copy_rows(source, step, found)
         a, row = self._choose(is_copied, "ptr", self.room.a, "%a"), self._choose(is_copied, "i64", "%k", "%step")
         return a, row, self._choose(is_copied, "i64", "1", "%by_a"), e.op(f"load i1, ptr {found}")
 
@@ -264,7 +271,8 @@ class _Careful:
         self._note(self._any(n.is_beyond(x, factor)), some)
         e.end_loop(opened)
         e.end_loop(rows)
-        self._if(e.op(f"load i1, ptr {some}"), lambda: self._multiply_again(others))
+        with when(e, e.op(f"load i1, ptr {some}")):
+            self._multiply_again(others)
         return e.op(f"load ptr, ptr {others}")
 
     def _multiply_again(self, others: str) -> None:
@@ -322,14 +330,6 @@ class _Careful:
 
     def _choose(self, condition: str, type_: str, x: str, y: str, truth: str = "i1") -> str:
         return self.e.op(f"select {truth} {condition}, {type_} {x}, {type_} {y}")
-
-    def _if(self, condition: str, then: Callable[[], None]) -> None:
-        e, yes, done = self.e, self.e.label(), self.e.label()
-        e.branch(condition, yes, done)
-        e.start(yes)
-        then()
-        e.jump(done)
-        e.start(done)
 
 
 class _Numbers:

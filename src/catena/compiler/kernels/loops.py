@@ -260,10 +260,9 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
     live = [d for d, n in enumerate(nest.extents) if n != 1]
     kept = [d for d in live if d not in nest.reduced and d not in nest.rows]
     inner = [d for d in live if d in nest.reduced]
-    width = _lanes(nest, vector_bytes)
-    alone = nest.trips < machine.sharing.worthwhile_awake
+    width, shared = _lanes(nest, vector_bytes), machine.sharing.worthwhile_awake
     short = short_rows.choose(nest, kept, inner, width, machine.chooses)
-    if short is not None and (not in_place or short_rows.may_overwrite(nest, short[0], width, alone)):
+    if short is not None and (not in_place or short_rows.may_overwrite(nest, short[0], width, shared)):
         nest.vector, d = short
         nest.width, nest.together = width, Together(d, nest.extents[d], "short", machine.chooses)
         outside, folded = (inner, []) if d in inner or nest.vector in inner else ([], inner)

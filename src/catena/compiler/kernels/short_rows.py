@@ -47,13 +47,15 @@ def choose(nest, kept: list[int], inner: list[int], width: int, chooses: int) ->
     return (v, d) if _fits(nest, v, d, width, chooses) and _length(nest, d, n) <= LONGEST else None
 
 
-def may_overwrite(nest, v: int, width: int, alone: bool) -> bool:
+def may_overwrite(nest, v: int, width: int, shared: int) -> bool:
     """Whether short rows are taken together that are written where they are read: blocks must not overlap. Where rows
-    are no whole blocks, one thread does them `alone`, and the last block is shorter, which chooses no lanes.
+    are no whole blocks, one thread does them alone, which is so below `shared` iterations, and the last block is
+    shorter, which chooses no lanes.
     """
-    if nest.folds or nest.extents[v] % width == 0:
-        return not nest.folds
-    return alone and not any(s.op in LOADS and s.attr[2][2] for s in nest.stmts)
+    if nest.folds:
+        return False
+    chosen = any(s.op in LOADS and s.attr[2][2] for s in nest.stmts)
+    return nest.extents[v] % width == 0 or (not chosen and nest.trips < shared)
 
 
 def _folds_inside(nest, kept: list[int], inner: list[int], width: int) -> tuple[int, int] | None:
