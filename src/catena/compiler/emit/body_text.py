@@ -390,7 +390,7 @@ def _masked_scalar(body: BodyWriter, buffer: int, t, pointer: str, width: int, m
     """One address for all lanes, read only where some lane's mask holds."""
     e, some = body.e, None
     if mask is not None:
-        some = e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {mask})")
+        some = masks.any_lane(e, mask, width)
     body.check("load", buffer, pointer, t, 1, 1, some)
     return e.splat(e.load(t, pointer, 1, 1, some), t.register, width)
 

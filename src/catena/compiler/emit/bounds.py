@@ -8,6 +8,8 @@ Memory that nothing was written to yet holds NaN, and integers of -1, so results
 
 from __future__ import annotations
 
+from catena.compiler.emit.branches import when_it_leaves
+from catena.compiler.emit.masks import any_lane
 from catena.compiler.graph.types import Type
 from catena.runtime.status import FIRST_VIOLATION
 
@@ -49,16 +51,13 @@ class Guard:
         else:
             wrong = self._run(pointer, start, size, t, width, stride, mask)
         site = self.sites.add(f"{what} of v{buffer}:{v.dtype.name}{list(v.shape)} in the kernel\n{self.shown}")
-        stop, go = e.label(), e.label()
-        e.branch(wrong, stop, go)
-        e.start(stop)
-        if self.own_function:
-            e.do(f"cmpxchg ptr @violation, i64 0, i64 {FIRST_VIOLATION - site} acq_rel monotonic")
-            e.do("ret void")
-        else:
-            e.do(f"store i64 {FIRST_VIOLATION - site}, ptr %status")
-            e.jump("finish")
-        e.start(go)
+        with when_it_leaves(e, wrong):
+            if self.own_function:
+                e.do(f"cmpxchg ptr @violation, i64 0, i64 {FIRST_VIOLATION - site} acq_rel monotonic")
+                e.do("ret void")
+            else:
+                e.do(f"store i64 {FIRST_VIOLATION - site}, ptr %status")
+                e.jump("finish")
 
     def _run(self, pointer: str, start: str, size: int, t: Type, width: int, stride: int, mask: str | None) -> str:
         """Whether the first or the last of evenly spaced elements lies outside."""
@@ -85,7 +84,7 @@ class Guard:
         wrong = e.op(f"icmp ugt {v} {place}, {limit}") if size >= t.bytes else "splat (i1 true)"
         if mask is not None:
             wrong = e.op(f"and {bits} {wrong}, {mask}")
-        return e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1({bits} {wrong})")
+        return any_lane(e, wrong, width)
 
 
 def stop_if_violated(w) -> None:
@@ -94,9 +93,6 @@ def stop_if_violated(w) -> None:
         return
     e = w.e
     found = e.op("atomicrmw xchg ptr @violation, i64 0 acq_rel")
-    stop, go = e.label(), e.label()
-    e.branch(e.op(f"icmp ne i64 {found}, 0"), stop, go)
-    e.start(stop)
-    e.do(f"store i64 {found}, ptr %status")
-    e.jump("finish")
-    e.start(go)
+    with when_it_leaves(e, e.op(f"icmp ne i64 {found}, 0")):
+        e.do(f"store i64 {found}, ptr %status")
+        e.jump("finish")

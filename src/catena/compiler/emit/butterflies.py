@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from catena.compiler.emit.branches import perhaps_never, when
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.module import NOT_INLINED
 from catena.compiler.graph.fourier import MOST_RADIX, root_of_unity
@@ -439,22 +440,12 @@ def in_vectors(c: Lanes, first: str, last: str, step) -> None:
     None, and one of which the first `count` reals are there.
     """
     e, width = c.e, c.width
-    some, rest, done = e.label(), e.label(), e.label()
     vectors = e.op(f"sdiv i64 {e.op(f'sub i64 {last}, {first}')}, {width}")
     end = e.op(f"add i64 {first}, {e.op(f'mul i64 {vectors}, {width}')}")
-    e.branch(e.op(f"icmp slt i64 {first}, {end}"), some, rest)
-    e.start(some)
-    k, opened = e.begin_loop(first, end, width)
-    step(k, None)
-    e.end_loop(opened)
-    e.jump(rest)
-    e.start(rest)
-    some = e.label()
-    e.branch(e.op(f"icmp slt i64 {end}, {last}"), some, done)
-    e.start(some)
-    step(end, e.op(f"shl i64 {e.op(f'sub i64 {last}, {end}')}, 1"))
-    e.jump(done)
-    e.start(done)
+    with perhaps_never(e, first, end, width) as k:
+        step(k, None)
+    with when(e, e.op(f"icmp slt i64 {end}, {last}")):
+        step(end, e.op(f"shl i64 {e.op(f'sub i64 {last}, {end}')}, 1"))
 
 
 @cache

@@ -7,6 +7,7 @@ noted hangs on no thread. Loops keep their iterations in the cell, and the progr
 
 from __future__ import annotations
 
+from catena.compiler.emit.branches import when, when_it_leaves
 from catena.compiler.graph.types import TYPES, Type, vector
 from catena.compiler.kernels.loops import CHECKS
 from catena.core.failures import FROZEN, LIVE, MOST_LOOPS, PLACE, VALUES
@@ -34,20 +35,13 @@ class Tests:
 def _write(body, pending: list, stops: bool) -> None:
     e, cell = body.e, body.pointers[CHECKS]
     some = _failed(body, _suspects(body.nest, pending))
-    cold, go = e.label(), e.label()
-    e.branch(e.op(f"call i1 @llvm.expect.i1(i1 {some}, i1 false)"), cold, go)
-    e.start(cold)
-    for i, s, c in pending:
-        _note(body, cell, i, s, c)
-    if stops:
-        leave = e.label()
-        e.branch(_failed(body, [(i, s.args[0], c) for i, s, c in pending]), leave, go)
-        e.start(leave)
-        e.do(f"store i64 {CHECK_FAILED}, ptr %status")
-        e.jump("finish")
-    else:
-        e.jump(go)
-    e.start(go)
+    with when(e, e.op(f"call i1 @llvm.expect.i1(i1 {some}, i1 false)")):
+        for i, s, c in pending:
+            _note(body, cell, i, s, c)
+        if stops:
+            with when_it_leaves(e, _failed(body, [(i, s.args[0], c) for i, s, c in pending])):
+                e.do(f"store i64 {CHECK_FAILED}, ptr %status")
+                e.jump("finish")
 
 
 def _failed(body, masks: list) -> str:

@@ -5,11 +5,11 @@ Source: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplicatio
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
 from catena.compiler.emit import launches, parallel, subnormal_products, tiles
+from catena.compiler.emit.branches import each_way, when
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph import symbols
 from catena.compiler.plan.contraction import Axis, Contraction, Part, Plan, Tasks
@@ -210,7 +210,8 @@ class _Loops:
             self._tile(a, b, c, low, length, adds, columns, copies)
             low = e.op(f"add nuw nsw i64 {low}, 1")
             more = e.op(f"icmp slt i64 {low}, {high}")
-            _if(self.e, more, lambda: self._rows(a, self.scratch, c, length, adds, columns, low, high))
+            with when(e, more):
+                self._rows(a, self.scratch, c, length, adds, columns, low, high)
             return
         outer = math.prod(x.extent for x in p.inside[:-1])
         count = e.op(f"mul nuw nsw i64 {length}, {outer}") if outer > 1 else length
@@ -230,7 +231,8 @@ class _Loops:
         self._panel(a, b, self._moved(c, j, p.columns), length, adds, p.columns, *rows)
         e.end_loop(opened)
         c = e.element(c, self.type.memory, self._number(p.panels * p.columns))
-        _if(self.e, last, lambda: self._panel(a, rest, c, length, adds, p.rest, *rows))
+        with when(e, last):
+            self._panel(a, rest, c, length, adds, p.rest, *rows)
 
     def _rows(self, a, b, c, length, adds, columns: int, low, high) -> None:
         """Every row from `low` to `high` (see `Plan.units`) of some columns."""
@@ -255,9 +257,8 @@ class _Loops:
         if keeps:
             self._call(keeps, a, b, c, length, adds, columns, p.rows, p.inside[-1].b, f", ptr {self.scratch}")
             return
-        _if(self.e, self.e.op(f"icmp sge i64 {t}, {full}"),
-                 lambda: self._call_tile(a, b, c, length, adds, columns, below=True),
-                 lambda: self._call_tile(a, b, c, length, adds, columns))  # fmt: skip
+        for below in each_way(self.e, self.e.op(f"icmp sge i64 {t}, {full}")):
+            self._call_tile(a, b, c, length, adds, columns, below)
 
     def _first_row(self, t: str, rows: str, full: str) -> str:
         """The first row of tile `t`, where those behind the `full` ones have a row less."""
@@ -265,7 +266,7 @@ class _Loops:
         lower = e.most(e.op(f"sub nsw i64 {t}, {full}"), "0")
         return e.op(f"sub nsw i64 {e.op(f'mul nuw nsw i64 {t}, {rows}')}, {lower}")
 
-    def _call_tile(self, a, b, c, length, adds, columns: int, below: bool = False) -> None:
+    def _call_tile(self, a, b, c, length, adds, columns: int, below: bool) -> None:
         """The call of a tile of panels or of the columns beyond; of the one below them, for the rows that are left."""
         tile = self._function(2 * (columns != self.plan.columns) + below)
         count = self.plan.below if below else self.plan.rows
@@ -281,8 +282,8 @@ class _Loops:
         e.do(f"call void {tile}({given}{watch}{own})")
         if self.watch:
             plain = self._function(2 * (columns != p.columns)) if own else tile
-            multiply = functools.partial(self._multiply_carefully, self.watch, plain, given, columns)
-            _if(self.e, self.watch.has_met(), multiply)
+            with when(e, self.watch.has_met()):
+                self._multiply_carefully(self.watch, plain, given, columns)
 
     def _multiply_carefully(self, watch: subnormal_products.Watch, tile: str, given: str, columns: int) -> None:
         p, vectors = self.plan, self._vectors(columns)
@@ -347,17 +348,6 @@ class _Loops:
     def _steps(self, pointer: str, steps: str, by: int) -> str:
         """So many steps of so many elements further on; how long they are, the text does not tell."""
         return self.e.element(pointer, self.type.memory, self.e.op(f"mul nsw i64 {steps}, {self._number(by)}"))
-
-
-def _if(e: Emitter, condition: str, then, otherwise=None) -> None:
-    yes, no, done = e.label(), e.label(), e.label()
-    e.branch(condition, yes, no)
-    for label, action in ((yes, then), (no, otherwise)):
-        e.start(label)
-        if action is not None:
-            action()
-        e.jump(done)
-    e.start(done)
 
 
 def _divide(e: Emitter, x: str, n: int | str) -> tuple[str, str]:

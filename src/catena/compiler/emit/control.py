@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from catena.compiler.emit import interrupts
+from catena.compiler.emit.branches import when
 from catena.compiler.emit.checks import LoopCounter, stop_if_failed
 from catena.compiler.plan.program import Buffer
 from catena.compiler.plan.steps import Branch, Scan, While
@@ -87,12 +88,9 @@ class Turns:
         """Moves carries to where they were first; whether the turn of the last iteration is yet to be `taken`."""
         e = self.w.e
         for (x, y), (first, _), (carry, _) in zip(self.now, self.before, self.pairs):
-            last, away, done = y if taken else x, e.label(), e.label()
-            e.branch(e.op(f"icmp eq ptr {last}, {first}"), done, away)
-            e.start(away)
-            self.w.copy_bytes(first, last, carry.bytes)
-            e.jump(done)
-            e.start(done)
+            last = y if taken else x
+            with when(e, e.op(f"icmp ne ptr {last}, {first}")):
+                self.w.copy_bytes(first, last, carry.bytes)
         self._place(self.before)
 
     def _place(self, where: list[tuple[str, str]]) -> None:

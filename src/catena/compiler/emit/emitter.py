@@ -4,9 +4,6 @@ access) built on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from catena.compiler.emit import masks, small_floats, strided
 from catena.compiler.emit.sizes import Sizes, bits, is_size
 from catena.compiler.graph.symbols import as_float
@@ -328,14 +325,3 @@ def constant_of(e: Emitter, value, t: Type, width: int) -> str:
 def shortened(e: Emitter, x: str, type_: str) -> str:
     """A number of 64 bits in a type that has no more."""
     return x if type_ == "i64" else e.op(f"trunc i64 {x} to {type_}")
-
-
-@contextmanager
-def when(e: Emitter, condition: str) -> Iterator[None]:
-    """What is written inside runs where a condition holds."""
-    yes, done = e.label(), e.label()
-    e.branch(condition, yes, done)
-    e.start(yes)
-    yield
-    e.jump(done)
-    e.start(done)

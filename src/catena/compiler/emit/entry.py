@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from catena.compiler.emit import bounds, checks, stack_steps, subnormals
+from catena.compiler.emit.branches import when_it_leaves
 from catena.compiler.emit.module import NUMBERS, Module
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.emit.sizes import Sizes
@@ -151,12 +152,8 @@ def _check_arguments(e, objects: list[str]) -> None:
 
 def _refuse(e, first: str) -> None:
     """Returns the number of the first argument that is not as programs need it, unless it is 0."""
-    bad = e.op(f"icmp ne i64 {first}, 0")
-    refuse, go = e.label(), e.label()
-    e.branch(bad, refuse, go)
-    e.start(refuse)
-    e.do(f"ret i64 {first}")
-    e.start(go)
+    with when_it_leaves(e, e.op(f"icmp ne i64 {first}, 0")):
+        e.do(f"ret i64 {first}")
 
 
 ARGUMENTS = f"""(ptr %args, i64 %count, ptr %pointers, ptr %first) nounwind {{

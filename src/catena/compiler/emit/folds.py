@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Iterator
 
 from catena.compiler.emit import joins, ops
+from catena.compiler.emit.branches import each_way
 from catena.compiler.graph import affine
 from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels.loops import COMBINE, Fold, accumulator_type, is_one_by_one
@@ -50,13 +51,8 @@ def step(body, opened: list[Accumulators], copies) -> None:
     truths = []
     for width, each in itertools.groupby(sorted(asked.values(), key=lambda x: x[2]), key=lambda x: x[2]):
         truths.append(ops.has_small(e, [body.use(s, copy, width) for s, copy, _ in each], width))
-    rare, usual, done = e.label(), e.label(), e.label()
-    e.branch(ops.either(e, truths), rare, usual)
-    for label, careful in ((rare, True), (usual, False)):
-        e.start(label)
+    for careful in each_way(e, ops.either(e, truths)):
         _step(opened, copies, careful)
-        e.jump(done)
-    e.start(done)
 
 
 def _step(opened: list[Accumulators], copies, careful: bool = False) -> None:

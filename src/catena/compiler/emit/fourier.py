@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from catena.compiler.emit import butterflies, half_spectrum
+from catena.compiler.emit.branches import each_way
 from catena.compiler.emit.butterflies import Pass
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.tasks import over_rows
@@ -56,13 +57,8 @@ class Writer:
         if self.overlaps(s) or not (blocks and rest):
             self._block(e, s, blocks > 0, *given)
             return
-        whole, part, done = e.label(), e.label(), e.label()
-        e.branch(e.op(f"icmp eq i64 {count}, {self.width}"), whole, part)
-        for label in (whole, part):
-            e.start(label)
-            self._block(e, s, label == whole, *given)
-            e.jump(done)
-        e.start(done)
+        for whole in each_way(e, e.op(f"icmp eq i64 {count}, {self.width}")):
+            self._block(e, s, whole, *given)
 
     def _block(self, e: Emitter, s: Sweep, whole: bool, first, count, x, y, scratch, tables, number) -> None:
         x, y = (

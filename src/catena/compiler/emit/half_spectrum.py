@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from catena.compiler.emit.branches import when
 from catena.compiler.emit.butterflies import Lanes, in_vectors
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.module import NOT_INLINED
@@ -24,12 +25,8 @@ def define(real: str, width: int, to_spectrum: bool) -> str:
     """
     e = Emitter()
     c = Lanes(e, real, width)
-    zero, others = e.label(), e.label()
-    e.branch(e.op("icmp eq i64 %first, 0"), zero, others)
-    e.start(zero)
-    _ends(c, to_spectrum)
-    e.jump(others)
-    e.start(others)
+    with when(e, e.op("icmp eq i64 %first, 0")):
+        _ends(c, to_spectrum)
     start = e.most("%first", 1)
     in_vectors(c, start, "%last", lambda k, count: _vector(c, k, count, to_spectrum))
     head = "(ptr %x, ptr %y, ptr %roots, i64 %first, i64 %last, i64 %h) " + NOT_INLINED

@@ -10,6 +10,7 @@ loop it is the same (`parallel.through_pool`). Nests that are long in themselves
 
 from __future__ import annotations
 
+from catena.compiler.emit.branches import when
 from catena.runtime import kernels
 from catena.runtime.status import INTERRUPTED
 
@@ -74,14 +75,10 @@ def end_of_iteration(w, cost: int, trips: int | None) -> None:
     fuel = _fuel(w)
     left = e.op(f"sub i64 {e.op(f'load i64, ptr {fuel}')}, {w.number(cost)}")
     e.do(f"store i64 {left}, ptr {fuel}")
-    ask, go = e.label(), e.label()
-    e.branch(e.op(f"icmp slt i64 {left}, 0"), ask, go)
-    e.start(ask)
-    e.do(f"store i64 {BUDGET}, ptr {fuel}")
-    w.helpers["ask_python"] = ("text", TEXT)
-    w.stop_if(e.op(f"call i1 @ask_python({', '.join(f'ptr {t}' for t in _targets(w))})"), INTERRUPTED)
-    e.jump(go)
-    e.start(go)
+    with when(e, e.op(f"icmp slt i64 {left}, 0")):
+        e.do(f"store i64 {BUDGET}, ptr {fuel}")
+        w.helpers["ask_python"] = ("text", TEXT)
+        w.stop_if(e.op(f"call i1 @ask_python({', '.join(f'ptr {t}' for t in _targets(w))})"), INTERRUPTED)
 
 
 def table(w) -> str:

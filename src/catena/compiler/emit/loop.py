@@ -7,6 +7,7 @@ the stack, which one number fills once. So one code computes each element, where
 
 from __future__ import annotations
 
+from catena.compiler.emit.branches import when
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.module import Module
 from catena.compiler.emit.program import ProgramWriter
@@ -27,28 +28,25 @@ def write_loop(w: ProgramWriter, program: Program, operands: list[Value]) -> Mod
     steps = [e.op(f"load i64, ptr {e.element('%steps', 'i64', i)}") for i in range(len(operands))]
     dense = [e.op(f"icmp eq i64 {step}, {size}") for step, size in zip(steps, sizes)]
     staged = [_cleared_block(e, block * size) for size in sizes]
-    some, done = e.label(), e.label()
-    e.branch(e.op(f"icmp sgt i64 {total}, 0"), some, done)
-    e.start(some)
-    spread = [_spread(e, sizes[i], block, (bases[i], steps[i]), staged[i]) for i in range(inputs)]
-    start, opened = e.begin_loop(0, total, block)
-    count = e.least(e.op(f"sub i64 {total}, {start}"), block)
-    whole = e.op(f"icmp eq i64 {count}, {block}")
-    there = []
-    for i, buffer in enumerate([*program.inputs, *program.outputs]):
-        first = e.op(f"getelementptr i8, ptr {bases[i]}, i64 {e.op(f'mul i64 {start}, {steps[i]}')}")
-        there.append((first, e.op(f"and i1 {whole}, {dense[i]}")))
-        if i < inputs:
-            as_it_is = e.op(f"or i1 {there[i][1]}, {spread[i]}")
-            _copy_unless(e, as_it_is, sizes[i], count, (first, steps[i]), (staged[i], sizes[i]))
-        w.place(buffer, e.op(f"select i1 {there[i][1]}, ptr {first}, ptr {staged[i]}"))
-    w.block(program.body)
-    for i in range(inputs, len(operands)):
-        first, direct = there[i]
-        _copy_unless(e, direct, sizes[i], count, (staged[i], sizes[i]), (first, steps[i]))
-    e.end_loop(opened)
-    e.jump(done)
-    e.start(done)
+    with when(e, e.op(f"icmp sgt i64 {total}, 0")):
+        spread = [_spread(e, sizes[i], block, (bases[i], steps[i]), staged[i]) for i in range(inputs)]
+        start, opened = e.begin_loop(0, total, block)
+        count = e.least(e.op(f"sub i64 {total}, {start}"), block)
+        whole = e.op(f"icmp eq i64 {count}, {block}")
+        there = []
+        for i, buffer in enumerate([*program.inputs, *program.outputs]):
+            first = e.op(f"getelementptr i8, ptr {bases[i]}, i64 {e.op(f'mul i64 {start}, {steps[i]}')}")
+            apart = e.op(f"xor i1 {e.op(f'and i1 {whole}, {dense[i]}')}, true")
+            there.append((first, apart))
+            if i < inputs:
+                needed = e.op(f"and i1 {apart}, {e.op(f'xor i1 {spread[i]}, true')}")
+                _copy_when(e, needed, sizes[i], count, (first, steps[i]), (staged[i], sizes[i]))
+            w.place(buffer, e.op(f"select i1 {apart}, ptr {staged[i]}, ptr {first}"))
+        w.block(program.body)
+        for i in range(inputs, len(operands)):
+            first, apart = there[i]
+            _copy_when(e, apart, sizes[i], count, (staged[i], sizes[i]), (first, steps[i]))
+        e.end_loop(opened)
     if not w.texts.is_plain or program.arena_bytes or w.uses or w.asks:
         return None
     lines = ["define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) {", "entry:", *e.slots, *e.lines]
@@ -65,22 +63,18 @@ def _cleared_block(e: Emitter, size: int) -> str:
 def _spread(e: Emitter, size: int, block: int, source: tuple, staged: str) -> str:
     """Whether an operand is one number, of which a block is then filled once."""
     is_one = e.op(f"icmp eq i64 {source[1]}, 0")
-    _copy_unless(e, e.op(f"xor i1 {is_one}, true"), size, block, source, (staged, size))
+    _copy_when(e, is_one, size, block, source, (staged, size))
     return is_one
 
 
-def _copy_unless(e: Emitter, direct: str, size: int, count: str | int, source: tuple, target: tuple) -> None:
+def _copy_when(e: Emitter, condition: str, size: int, count: str | int, source: tuple, target: tuple) -> None:
     """Copies ``count`` elements of ``size`` bytes, each side an address and the bytes from one element to the next."""
-    copy, go = e.label(), e.label()
-    e.branch(direct, go, copy)
-    e.start(copy)
-    k, opened = e.begin_loop(0, count)
-    read, written = (
-        e.op(f"getelementptr i8, ptr {address}, i64 {e.op(f'mul i64 {k}, {step}')}")
-        for address, step in (source, target)
-    )
-    x = e.op(f"load i{8 * size}, ptr {read}, align 1")
-    e.do(f"store i{8 * size} {x}, ptr {written}, align 1")
-    e.end_loop(opened)
-    e.jump(go)
-    e.start(go)
+    with when(e, condition):
+        k, opened = e.begin_loop(0, count)
+        read, written = (
+            e.op(f"getelementptr i8, ptr {address}, i64 {e.op(f'mul i64 {k}, {step}')}")
+            for address, step in (source, target)
+        )
+        x = e.op(f"load i{8 * size}, ptr {read}, align 1")
+        e.do(f"store i{8 * size} {x}, ptr {written}, align 1")
+        e.end_loop(opened)

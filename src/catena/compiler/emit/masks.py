@@ -9,8 +9,9 @@ tens of cycles on some processors, and what is read next has to wait for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
+from catena.compiler.emit.branches import either
 from catena.compiler.graph.types import Type, mangled, vector
 from catena.compiler.kernels.loops import Nest
 
@@ -28,7 +29,7 @@ def somewhere(body, pointer: str, i: int, c, mask: str, t: Type, width: int, str
     lanes = [k for k in parts if body.is_lanes(k)]
     conditions = [body.use(k, c, 1) for k in parts if k not in lanes]
     if any(_is_seldom_on(body.nest, k) for k in lanes):
-        conditions.append(e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {mask})"))
+        conditions.append(any_lane(e, mask, width))
     whole = stride == 1 and not lanes
     for condition in conditions:
         elsewhere = nowhere(e, t.bytes * width if whole else 16, written)
@@ -112,18 +113,15 @@ def load(e, t: Type, pointer: str, width: int, mask: str) -> str:
 
     if t.bytes > 2 or mask[0] != "%":
         return some()[0]
-    every = e.op(f"call i1 @llvm.vector.reduce.and.v{width}i1({i1} {mask})")
-    return either(e, every, v, lambda: [e.op(f"load {v}, ptr {pointer}, align {t.bytes}")], some)[0]
+    return either(e, every_lane(e, mask, width), v, lambda: [e.op(f"load {v}, ptr {pointer}, align {t.bytes}")], some)[
+        0
+    ]
 
 
-def either(e, condition: str, type_: str, yes: Callable, no: Callable) -> list[str]:
-    """Results of that type of what writes one branch or the other."""
-    labels, ends, results, done = (e.label(), e.label()), [], [], e.label()
-    e.branch(condition, *labels)
-    for label, write in zip(labels, (yes, no)):
-        e.start(label)
-        results.append(write())
-        ends.append(e.block)
-        e.jump(done)
-    e.start(done)
-    return [e.op(f"phi {type_} [ {a}, %{ends[0]} ], [ {b}, %{ends[1]} ]") for a, b in zip(*results, strict=True)]
+def any_lane(e, mask: str, width: int) -> str:
+    """Whether a mask is on in some lane."""
+    return mask if width == 1 else e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1({vector('i1', width)} {mask})")
+
+
+def every_lane(e, mask: str, width: int) -> str:
+    return mask if width == 1 else e.op(f"call i1 @llvm.vector.reduce.and.v{width}i1({vector('i1', width)} {mask})")

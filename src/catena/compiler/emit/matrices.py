@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from catena.compiler.emit import ops
+from catena.compiler.emit.masks import any_lane
 from catena.compiler.emit.members import Index, Members
 from catena.compiler.graph.types import Type, constant, vector
 from catena.compiler.plan.steps import SmallMatrices
@@ -161,9 +162,7 @@ class Group:
 
     def any(self, mask: str) -> str:
         """Whether the mask holds in some lane."""
-        if self.lanes == 1:
-            return mask
-        return self.e.op(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.flags} {mask})")
+        return any_lane(self.e, mask, self.lanes)
 
     def number(self, i: Index) -> str:
         """A number in all lanes, as an integer of 32 bits."""

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from catena.compiler.emit import ahead, cascades, extremes, folds, joins, masks, pauses, seams, streams
 from catena.compiler.emit.body_text import THERE, BodyWriter, Copy, apart
 from catena.compiler.emit.bounds import Guard
-from catena.compiler.emit.emitter import Emitter, when
+from catena.compiler.emit.branches import when
+from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import COLUMNS, ShortRows
 from catena.compiler.emit.sizes import LEAST
@@ -149,13 +150,8 @@ class NestWriter:
     def _run(self, level: int, d: int, run: Run, copies: list[Copy]) -> None:
         """A loop over a run, which may be empty."""
         start, stop = (self.body.use(s, copies[0], 1) for s in run.ends)
-        more, done = self.e.label(), self.e.label()
-        self.e.branch(self.e.op(f"icmp slt i64 {start}, {stop}"), more, done)
-        self.e.start(more)
-        with self._loop(level, start, stop, 1) as i:
+        with when(self.e, self.e.op(f"icmp slt i64 {start}, {stop}")), self._loop(level, start, stop, 1) as i:
             self._enter(level, d, i, ahead.in_run(self.body, d, i, copies))
-        self.e.jump(done)
-        self.e.start(done)
 
     @contextmanager
     def _loop(self, level: int, start, stop, step: int, cascaded: bool = True):
@@ -264,18 +260,14 @@ class NestWriter:
         e, step = self.e, self.nest.block(d)
         left = e.op(f"sub i64 {r.extent}, {r.stop}")
         near, some = e.op(f"icmp ult i64 {left}, {step}"), e.op(f"icmp ne i64 {left}, 0")
-        more, done = e.label(), e.label()
-        e.branch(e.op(f"and i1 {near}, {some}"), more, done)
-        e.start(more)
-        rest = Segment(r.stop, r.extent, self.nest.width, 1, clamp=True, masked=True, rest=True)
-        if step > self.nest.width:
-            self._segment(level, d, rest, copies)
-        else:  # a single block
-            self.body.width = self.nest.width
-            self._block(level, d, self._moved_back(r.stop, rest), rest, copies)
-            self.body.width, self.body.active = 1, None
-        e.jump(done)
-        e.start(done)
+        with when(e, e.op(f"and i1 {near}, {some}")):
+            rest = Segment(r.stop, r.extent, self.nest.width, 1, clamp=True, masked=True, rest=True)
+            if step > self.nest.width:
+                self._segment(level, d, rest, copies)
+            else:  # a single block
+                self.body.width = self.nest.width
+                self._block(level, d, self._moved_back(r.stop, rest), rest, copies)
+                self.body.width, self.body.active = 1, None
 
     def _segment(self, level: int, d: int, s: Segment, copies: list[Copy]) -> None:
         self.body.width = s.width
@@ -484,12 +476,8 @@ def _folded(writer: NestWriter, level: int, d: int, copies: list[Copy]) -> None:
     if n % step == 0:
         return
     if step > width:
-        more, done = e.label(), e.label()
-        e.branch(e.op(f"icmp slt i64 {blocks}, {vectors}"), more, done)
-        e.start(more)
-        writer._segment(level, d, Segment(blocks, vectors, width, 1, rest=True), copies)
-        e.jump(done)
-        e.start(done)
+        with when(e, e.op(f"icmp slt i64 {blocks}, {vectors}")):
+            writer._segment(level, d, Segment(blocks, vectors, width, 1, rest=True), copies)
     if n % width:
         writer.body.width = width
         writer.body.active = _lanes_from(writer.body, sizes.named("i32", width - n % width), "i32")
@@ -554,12 +542,8 @@ def _part(w: NestWriter, start, stop, piece: seams.Piece, asked: bool):
         first = e.most(start, e.size(piece.start))
     if piece.stop is not None:
         end = e.least(stop, e.size(piece.stop))
-    some, done = e.label(), e.label()
-    e.branch(e.op(f"icmp slt i64 {first}, {end}"), some, done)
-    e.start(some)
-    yield first, end
-    e.jump(done)
-    e.start(done)
+    with when(e, e.op(f"icmp slt i64 {first}, {end}")):
+        yield first, end
 
 
 def _vectors_in_pieces(w: NestWriter, level: int, d: int, r: Range, clamp: bool, copies: list[Copy]) -> None:
@@ -570,14 +554,11 @@ def _vectors_in_pieces(w: NestWriter, level: int, d: int, r: Range, clamp: bool,
         with _part(w, r.start, whole, piece, True) as (first, end), w.layout.where(piece.settled):
             w._segment(level, d, Segment(first, end, width, unroll), copies)
     if clamp:
-        some, done = e.label(), e.label()
-        e.branch(e.op(f"icmp slt i64 {whole}, {r.stop}"), some, done)
-        e.start(some)
-        w.body.width = width
-        w._block(level, d, e.op(f"sub i64 {r.stop}, {width * unroll}"), Segment(whole, r.stop, width, unroll), copies)
-        w.body.width = 1
-        e.jump(done)
-        e.start(done)
+        with when(e, e.op(f"icmp slt i64 {whole}, {r.stop}")):
+            w.body.width = width
+            start = e.op(f"sub i64 {r.stop}, {width * unroll}")
+            w._block(level, d, start, Segment(whole, r.stop, width, unroll), copies)
+            w.body.width = 1
 
 
 def _write_pieces(w: NestWriter, level: int, d: int, s: Segment, copies: list[Copy]) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from catena.compiler import vector_math
 from catena.compiler.emit import integer_quotients, special
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.masks import any_lane
 from catena.compiler.graph.forms import OPS
 from catena.compiler.graph.types import TYPES, Type, constant, vector
 from catena.compiler.vector_math import small
@@ -129,7 +130,7 @@ def has_small(e: Emitter, xs: list[str], width: int) -> str:
         size = e.op(f"sub {v} {e.op(f'add {v} {bits}, {bits}')}, {one}")
         least = e.op(f"call {v} @llvm.umin.{suffix}({v} {least}, {v} {size})") if least else size
     truth = e.op(f"icmp ult {v} {least}, {bound}")
-    return truth if width == 1 else e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1({vector('i1', width)} {truth})")
+    return any_lane(e, truth, width)
 
 
 def intrinsic(e: Emitter, name: str, t: Type, xs: list[str], width: int) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from catena.compiler.emit.branches import when_it_leaves
 from catena.compiler.emit.emitter import Emitter
 
 
 def write(e: Emitter) -> None:
     """Asks; the nest's function ends where a handler has raised."""
-    leave, go = e.label(), e.label()
     question = e.op("load ptr, ptr %ask")
-    e.branch(e.op(f"call i1 {question}(ptr %ask)"), leave, go)
-    e.start(leave)
-    e.do("ret void")
-    e.start(go)
+    with when_it_leaves(e, e.op(f"call i1 {question}(ptr %ask)")):
+        e.do("ret void")

@@ -7,7 +7,8 @@ time of gathers, each of which takes its places apart; where lanes are off, a ga
 
 from __future__ import annotations
 
-from catena.compiler.emit.masks import constant, either
+from catena.compiler.emit.branches import either
+from catena.compiler.emit.masks import constant, every_lane
 from catena.compiler.graph.types import TYPES, Type, vector
 from catena.compiler.kernels.places import limits, table
 
@@ -23,10 +24,9 @@ def read(body, i: int, s, copies) -> None:
         parts = _one_by_one(body, i, s, copies)
     else:
         mask = body.use(s.args[0], copies[0])
-        every = body.e.op(f"call i1 @llvm.vector.reduce.and.v{body.width}i1(<{body.width} x i1> {mask})")
         parts = either(
             body.e,
-            every,
+            every_lane(body.e, mask, body.width),
             vector(t.memory, body.width),
             lambda: _one_by_one(body, i, s, copies),
             lambda: [_gathered(body, i, s, c, mask) for c in copies],

@@ -34,6 +34,7 @@ from catena.compiler.emit import (
     stack_steps,
     strided,
 )
+from catena.compiler.emit.branches import when_it_leaves
 from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.marks import Marks
@@ -174,13 +175,9 @@ class ProgramWriter:
 
     def stop_if(self, condition: str, status: int) -> None:
         """Ends the program with a status when the condition holds."""
-        e = self.e
-        stop, go = e.label(), e.label()
-        e.branch(condition, stop, go)
-        e.start(stop)
-        e.do(f"store i64 {status}, ptr %status")
-        e.jump("finish")
-        e.start(go)
+        with when_it_leaves(self.e, condition):
+            self.e.do(f"store i64 {status}, ptr %status")
+            self.e.jump("finish")
 
     def finish(self, entry: str, program: Program) -> Module:
         """The module, given the text of the entry function."""

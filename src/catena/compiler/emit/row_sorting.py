@@ -10,6 +10,7 @@ Source: Frazer and McKellar, "Samplesort: a sampling approach to minimal storage
 from __future__ import annotations
 
 from catena.compiler.emit import quicksort, sorting
+from catena.compiler.emit.branches import when
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.tasks import in_tasks
 from catena.compiler.plan.sorting import Keys
@@ -170,13 +171,9 @@ def _sort_bucket(w, e: Emitter, r: Rows, rows, spares, starts: str, low: int, hi
     start, stop = (e.op(f"load i64, ptr {e.element(starts, 'i64', k)}") for k in ("%k", e.op("add i64 %k, 1")))
     low, high = e.size(low), e.size(high)
     wanted = [e.op(f"icmp slt i64 {a}, {b}") for a, b in ((start, stop), (low, stop), (start, high))]
-    go, done = e.label(), e.label()
-    e.branch(e.op(f"and i1 {wanted[0]}, {e.op(f'and i1 {wanted[1]}, {wanted[2]}')}"), go, done)
-    e.start(go)
-    first = e.most(e.op(f"sub i64 {low}, {start}"), 0)
-    size = e.op(f"sub i64 {stop}, {start}")
-    bucket, spare = r.at(e, spares, start), r.at(e, rows, start)
-    r.sort(w, e, bucket, spare, size, first, e.op(f"sub i64 {high}, {start}"))
-    r.copy(e, spare, bucket, size)
-    e.jump(done)
-    e.start(done)
+    with when(e, e.op(f"and i1 {wanted[0]}, {e.op(f'and i1 {wanted[1]}, {wanted[2]}')}")):
+        first = e.most(e.op(f"sub i64 {low}, {start}"), 0)
+        size = e.op(f"sub i64 {stop}, {start}")
+        bucket, spare = r.at(e, spares, start), r.at(e, rows, start)
+        r.sort(w, e, bucket, spare, size, first, e.op(f"sub i64 {high}, {start}"))
+        r.copy(e, spare, bucket, size)

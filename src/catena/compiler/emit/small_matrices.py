@@ -17,6 +17,7 @@ import functools
 from collections.abc import Callable
 
 from catena.compiler.emit import ops, tasks
+from catena.compiler.emit.branches import when
 from catena.compiler.emit.complex_matrices import ComplexGroup
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.matrices import Group, Matrix
@@ -256,33 +257,29 @@ def _rotate(g: Group, a: Matrix, n: int, p: Index, q: Index, least: str, again: 
     """Clears element (p, q), where it is not negligible; what a lane holds else stays as it is, bit for bit."""
     e, x = g.e, a[p, q]
     wanted = g.compare("ogt", g.call("fabs", x), least)
-    work, over = e.label(), e.label()
-    e.branch(g.any(wanted), work, over)
-    e.start(work)
-    e.do(f"store i1 true, ptr {again}")
-    first, last, one = a[p, p], a[q, q], g.constant(1.0)
-    ratio = g.divide(g.arithmetic("fsub", last, first), g.arithmetic("fadd", x, x))
-    root = g.call("sqrt", g.arithmetic("fadd", one, g.arithmetic("fmul", ratio, ratio)))
-    size = g.divide(one, g.arithmetic("fadd", g.call("fabs", ratio), root))
-    tangent = ops.intrinsic(e, "copysign", g.t, [size, ratio], g.lanes)
-    cosine = g.divide(one, g.call("sqrt", g.arithmetic("fadd", one, g.arithmetic("fmul", tangent, tangent))))
-    sine = g.arithmetic("fmul", tangent, cosine)
-    half = g.divide(sine, g.arithmetic("fadd", one, cosine))  # the tangent of half the angle
+    with when(e, g.any(wanted)):
+        e.do(f"store i1 true, ptr {again}")
+        first, last, one = a[p, p], a[q, q], g.constant(1.0)
+        ratio = g.divide(g.arithmetic("fsub", last, first), g.arithmetic("fadd", x, x))
+        root = g.call("sqrt", g.arithmetic("fadd", one, g.arithmetic("fmul", ratio, ratio)))
+        size = g.divide(one, g.arithmetic("fadd", g.call("fabs", ratio), root))
+        tangent = ops.intrinsic(e, "copysign", g.t, [size, ratio], g.lanes)
+        cosine = g.divide(one, g.call("sqrt", g.arithmetic("fadd", one, g.arithmetic("fmul", tangent, tangent))))
+        sine = g.arithmetic("fmul", tangent, cosine)
+        half = g.divide(sine, g.arithmetic("fadd", one, cosine))  # the tangent of half the angle
 
-    def turn(r: Index) -> None:
-        u, v = a[r, p], a[r, q]
-        to_u = g.arithmetic("fmul", sine, g.arithmetic("fadd", v, g.arithmetic("fmul", half, u)))
-        to_v = g.arithmetic("fmul", sine, g.arithmetic("fsub", u, g.arithmetic("fmul", half, v)))
-        a[r, p] = a[p, r] = g.select(wanted, g.arithmetic("fsub", u, to_u), u)
-        a[r, q] = a[q, r] = g.select(wanted, g.arithmetic("fadd", v, to_v), v)
+        def turn(r: Index) -> None:
+            u, v = a[r, p], a[r, q]
+            to_u = g.arithmetic("fmul", sine, g.arithmetic("fadd", v, g.arithmetic("fmul", half, u)))
+            to_v = g.arithmetic("fmul", sine, g.arithmetic("fsub", u, g.arithmetic("fmul", half, v)))
+            a[r, p] = a[p, r] = g.select(wanted, g.arithmetic("fsub", u, to_u), u)
+            a[r, q] = a[q, r] = g.select(wanted, g.arithmetic("fadd", v, to_v), v)
 
-    g.each(0, n, turn)  # the four elements that meet are written last
-    change = g.arithmetic("fmul", tangent, x)
-    a[p, p] = g.select(wanted, g.arithmetic("fsub", first, change), first)
-    a[q, q] = g.select(wanted, g.arithmetic("fadd", last, change), last)
-    a[p, q] = a[q, p] = g.select(wanted, g.constant(0.0), x)
-    e.jump(over)
-    e.start(over)
+        g.each(0, n, turn)  # the four elements that meet are written last
+        change = g.arithmetic("fmul", tangent, x)
+        a[p, p] = g.select(wanted, g.arithmetic("fsub", first, change), first)
+        a[q, q] = g.select(wanted, g.arithmetic("fadd", last, change), last)
+        a[p, q] = a[q, p] = g.select(wanted, g.constant(0.0), x)
 
 
 def _sorted_diagonal(g: Group, a: Matrix, n: int) -> Matrix:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from catena.compiler.emit.branches import perhaps_never, when
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.row_sorting import WORK_OF_KEY, Rows, sort_long
 from catena.compiler.emit.tasks import in_tasks, over_rows
@@ -76,13 +77,9 @@ def _select_ranks(w, e: Emitter, r: Rows, own: str, spare: str, wanted: str, res
     rank = e.op(f"sext i32 {_load(e, 'i32', wanted, j, 1)} to i64")
     if r.quick:
         past = e.op(f"sub i64 {rank}, {e.op(f'load i64, ptr {done}')}")
-        select, there = e.label(), e.label()
-        e.branch(e.op(f"icmp ult i64 {past}, 2"), there, select)
-        e.start(select)
-        e.do(f"store i64 {rank}, ptr {done}")
-        r.sort(w, e, [own], [spare], r.size(e, r.n), rank, e.op(f"add i64 {rank}, 2"))
-        e.jump(there)
-        e.start(there)
+        with when(e, e.op(f"icmp uge i64 {past}, 2")):
+            e.do(f"store i64 {rank}, ptr {done}")
+            r.sort(w, e, [own], [spare], r.size(e, r.n), rank, e.op(f"add i64 {rank}, 2"))
     t = r.types[0]
     e.do(f"store {t} {e.op(f'load {t}, ptr {e.element(own, t, rank)}')}, ptr {e.element(result, t, j)}")
     e.end_loop(opened)
@@ -240,14 +237,8 @@ def in_vectors(e: Emitter, low, high, body) -> None:
     size = e.op(f"sub i64 {high}, {low}")
     whole = e.op(f"add i64 {low}, {e.op(f'and i64 {size}, {-LANES}')}")
     for start, stop, width in ((low, whole, LANES), (whole, high, 1)):
-        some, done = e.label(), e.label()
-        e.branch(e.op(f"icmp slt i64 {start}, {stop}"), some, done)
-        e.start(some)
-        i, opened = e.begin_loop(start, stop, width)
-        body(i, width)
-        e.end_loop(opened)
-        e.jump(done)
-        e.start(done)
+        with perhaps_never(e, start, stop, width) as i:
+            body(i, width)
 
 
 def _load(e: Emitter, t: str, pointer: str, i: str, width: int) -> str:

@@ -7,6 +7,7 @@ unless it returns stacks: then the head of their chain goes to one more result, 
 from __future__ import annotations
 
 from catena.compiler.emit import stacks
+from catena.compiler.emit.branches import each_way
 from catena.compiler.plan.steps import NewStack, ReadStack, StackLength, WriteStack
 from catena.runtime.status import OUT_OF_MEMORY
 
@@ -37,15 +38,11 @@ def read(w, step: ReadStack) -> None:
     e, size = w.e, step.out.bytes
     item = e.op(f"call ptr @catena_stack_item(ptr {_load(w, step.stack, 'ptr')}, i64 {_load(w, step.at, 'i64')})")
     target = w.pointer(step.out)
-    absent, present, done = e.label(), e.label(), e.label()
-    e.branch(e.op(f"icmp eq ptr {item}, null"), absent, present)
-    e.start(absent)
-    e.do(f"call void @llvm.memset.p0.i64(ptr {target}, i8 0, i64 {size}, i1 false)")
-    e.jump(done)
-    e.start(present)
-    w.copy_bytes(target, item, size)
-    e.jump(done)
-    e.start(done)
+    for absent in each_way(e, e.op(f"icmp eq ptr {item}, null")):
+        if absent:
+            e.do(f"call void @llvm.memset.p0.i64(ptr {target}, i8 0, i64 {size}, i1 false)")
+        else:
+            w.copy_bytes(target, item, size)
 
 
 def _load(w, buffer, type_: str) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from catena.compiler.emit import pauses, streams
+from catena.compiler.emit.branches import perhaps_never
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.graph import affine
@@ -119,13 +118,13 @@ class _Blocks:
         whole = e.op(f"and i64 {self._less(stop, first)}, {-self.line}")
         last = self._add(first, whole)
         self._elements(source, target, start, first)
-        with self._loop(first, last, self.line) as i:
+        with perhaps_never(e, first, last, self.line) as i:
             self._line(e.element(source, t.memory, i), e.element(target, t.memory, i))
         self._elements(source, target, last, stop)
 
     def _elements(self, source: str, target: str, start: str, stop: str) -> None:
         e, memory = self.e, f"i{8 * self.t.bytes}"
-        with self._loop(start, stop, 1) as i:
+        with perhaps_never(e, start, stop) as i:
             x = e.op(f"load {memory}, ptr {e.element(source, memory, i)}, align {self.t.bytes}")
             e.do(f"store {memory} {x}, ptr {e.element(target, memory, i)}, align {self.t.bytes}")
 
@@ -134,18 +133,6 @@ class _Blocks:
         for at in range(0, streams.LINE, size):
             x = e.op(f"load <{size // 4} x i32>, ptr {e.element(source, 'i8', at)}, align {self.t.bytes}")
             e.do(f"store <{size // 4} x i32> {x}, ptr {e.element(target, 'i8', at)}, align {size}, {streams.PAST}")
-
-    @contextmanager
-    def _loop(self, start: str, stop: str, step: int) -> Iterator[str]:
-        """A loop that may run never."""
-        e, some, done = self.e, self.e.label(), self.e.label()
-        e.branch(e.op(f"icmp slt i64 {start}, {stop}"), some, done)
-        e.start(some)
-        i, opened = e.begin_loop(start, stop, step)
-        yield i
-        e.end_loop(opened)
-        e.jump(done)
-        e.start(done)
 
     def _place(self, index: dict[int, str]) -> str:
         """Where the nest's store writes, the lanes' first element."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from catena.compiler.emit.branches import each_way
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.types import TYPES, Type, vector
 from catena.compiler.kernels.loops import Nest
@@ -100,17 +101,10 @@ def store(
         return
     raw, v = e.narrow(x, t, width), vector(t.memory, width)
     beside = e.op(f"and i64 {e.op(f'ptrtoint ptr {pointer} to i64')}, {size - 1}")
-    past, through, done = e.label(), e.label(), e.label()
-    e.branch(e.op(f"icmp eq i64 {beside}, 0"), past, through)
-    e.start(past)
-    e.do(f"store {v} {raw}, ptr {pointer}, align {size}, {PAST}")
-    e.jump(done)
-    e.start(through)
-    if later:
-        _fetch_to_write(e, t, pointer, later, width)
-    e.do(f"store {v} {raw}, ptr {pointer}, align {t.bytes}")
-    e.jump(done)
-    e.start(done)
+    for past in each_way(e, e.op(f"icmp eq i64 {beside}, 0")):
+        if not past and later:
+            _fetch_to_write(e, t, pointer, later, width)
+        e.do(f"store {v} {raw}, ptr {pointer}, align " + (f"{size}, {PAST}" if past else str(t.bytes)))
 
 
 def _fetch_to_write(e: Emitter, t: Type, pointer: str, later: int, width: int) -> None:

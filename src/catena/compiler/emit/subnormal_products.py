@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from catena.compiler.emit.emitter import Emitter, when
+from catena.compiler.emit.branches import when, when_it_leaves
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.masks import any_lane
 from catena.compiler.emit.module import COLD
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.types import Type, literal, vector
@@ -39,13 +41,10 @@ def room(terms: int, rows: int, columns: int, size: int) -> int:
 
 def look_out(e: Emitter) -> None:
     """Leaves a tile that is watched, and says so, where the processor has noted a subnormal number."""
-    met, go = e.label(), e.label()
     noted = e.op(f"icmp ne i32 {e.op(f'and i32 {_notes(e)[1]}, {NOTED}')}, 0")
-    e.branch(e.op(f"and i1 {noted}, {e.op('icmp ne ptr %watch, null')}"), met, go)
-    e.start(met)
-    e.do("store i64 1, ptr %watch")
-    e.do("ret void")
-    e.start(go)
+    with when_it_leaves(e, e.op(f"and i1 {noted}, {e.op('icmp ne ptr %watch, null')}")):
+        e.do("store i64 1, ptr %watch")
+        e.do("ret void")
 
 
 class Watch:
@@ -65,13 +64,10 @@ class Watch:
 
     def multiply(self, careful: str, tile: str, given: str, vectors: str, size: str) -> None:
         """Calls what does it then, by a `tile` of the same rows. A task takes room once."""
-        e, at, none, done = self.e, self._field(2), self.e.label(), self.e.label()
+        e, at = self.e, self._field(2)
         e.do(f"store i64 0, ptr {self.at}")
-        e.branch(e.op(f"icmp eq ptr {e.op(f'load ptr, ptr {at}')}, null"), none, done)
-        e.start(none)
-        e.do(f"store ptr {e.op(f'alloca i8, i64 {size}, align 64')}, ptr {at}")
-        e.jump(done)
-        e.start(done)
+        with when(e, e.op(f"icmp eq ptr {e.op(f'load ptr, ptr {at}')}, null")):
+            e.do(f"store ptr {e.op(f'alloca i8, i64 {size}, align 64')}, ptr {at}")
         e.do(f"call void {careful}(ptr {tile}, ptr {self.at}, {given}, i64 {vectors})")
 
     def _field(self, k: int) -> str:
@@ -125,7 +121,7 @@ class _Careful:
         in_b = e.op(f"icmp eq i64 {e.op(f'load i64, ptr {known}')}, {COPIED}")
         b, by_b = self._choose(in_b, "ptr", self.room.b, "%b"), self._choose(in_b, "i64", self.columns, "%by_b")
         a, step, by_a, in_a = self._look_at_a()
-        with when(e, e.op(f"xor i1 {e.op(f'or i1 {in_a}, {in_b}')}, true")):
+        with when_it_leaves(e, e.op(f"xor i1 {e.op(f'or i1 {in_a}, {in_b}')}, true")):
             self._as_usual()
         self._multiply(a, b, self.room.sums, step, by_a, by_b)
         self._store(self._where_infinite())
@@ -149,7 +145,6 @@ class _Careful:
         given = "i64 %k, i64 %step, i64 %by_a, i64 %by_b, i64 %across, i64 %lanes, i1 %adds, i64 %rows"
         e.do(f"call void %tile(ptr %a, ptr %b, ptr %c, {given}, ptr null)")
         e.do("ret void")
-        e.start(e.label())
 
     def _multiply(self, a: str, b: str, sums: str, step: str, by_a: str, by_b: str) -> None:
         steps = f"i64 %k, i64 {step}, i64 {by_a}, i64 {by_b}, i64 {self.columns}"
@@ -321,7 +316,7 @@ class _Careful:
         return e.element(start, self.type.memory, steps if by == "1" else e.op(f"mul nsw i64 {steps}, {by}"))
 
     def _any(self, truths: str) -> str:
-        return self.e.op(f"call i1 @llvm.vector.reduce.or.v{self.width}i1({self.numbers.truths} {truths})")
+        return any_lane(self.e, truths, self.width)
 
     def _note(self, truth: str, slot: str) -> None:
         """Has a slot hold that something was so once."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from catena.compiler.emit import masks, subnormal_products
+from catena.compiler.emit.branches import each_way
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.types import Type, vector
@@ -96,13 +97,8 @@ def _finish(e: Emitter, tile: Tile, sums: list[str], v: str, there: list[str | N
     if not tile.adds:
         _store(e, tile, sums, v, False, there, c)
         return
-    plain, adding, done = e.label(), e.label(), e.label()
-    e.branch("%adds", adding, plain)
-    for label, adds in ((plain, False), (adding, True)):
-        e.start(label)
+    for adds in each_way(e, "%adds"):
         _store(e, tile, sums, v, adds, there, c)
-        e.jump(done)
-    e.start(done)
 
 
 def _fetch(e: Emitter, tile: Tile) -> None:
