@@ -230,6 +230,38 @@ def test_determinants_have_derivatives_at_singular_matrices():
         assert hessian[0, 0, 1, 1] == pytest.approx(1) and hessian[0, 1, 1, 0] == pytest.approx(-1)
 
 
+RANDOM = numpy.random.default_rng(0).standard_normal((5, 5))
+
+
+@pytest.mark.parametrize(
+    "a",
+    [
+        RANDOM * 1e9,  # the determinant overflows, the cofactors do not
+        RANDOM * 1e-9,  # and underflows
+        RANDOM * [1e12, 1e-12, 1e5, 1, 1e-20],
+        numpy.diag([1e30, 1e30, 1e-30, 1e-30]),  # a product of pivots overflows
+        numpy.diag([1e-30, 1e-30, 1e30, 1e30]),
+        numpy.diag([0.0, 1, 2, 3]),  # the first pivot is 0, the cofactors are not
+        numpy.eye(5, k=1),  # all pivots are 0
+        numpy.ones((4, 4)),
+        numpy.zeros((4, 4)),
+    ],
+)
+def test_derivatives_of_determinants_are_cofactors_wherever_these_are_floats(a):
+    a = a.astype(numpy.float32)
+    with catena.enable_x64(True):  # no number of these leaves the range of doubles
+        wide = catena.grad(jnp.linalg.det)(a.astype(numpy.float64))
+    for gradient in (catena.grad(jnp.linalg.det)(a), catena.jit(catena.grad(jnp.linalg.det))(a)):
+        numpy.testing.assert_allclose(gradient, wide, rtol=1e-5, atol=1e-8 * numpy.abs(wide).max() + 1e-17)
+
+
+def test_derivatives_of_determinants_overflow_with_their_signs():
+    gradient = catena.grad(jnp.linalg.det)(numpy.float32(RANDOM * 1e12))
+    with catena.enable_x64(True):
+        signs = numpy.sign(catena.grad(jnp.linalg.det)(RANDOM))
+    numpy.testing.assert_array_equal(gradient, signs * numpy.inf)
+
+
 def test_results_have_names():
     assert type(jnp.linalg.eigh(P)).__name__ == "EighResult"
     assert type(jnp.linalg.eig(P)).__name__ == "EigResult"

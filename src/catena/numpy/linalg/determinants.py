@@ -10,14 +10,14 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
-from catena.numpy import reductions
+from catena.numpy import float_parts, reductions
 from catena.numpy.boundary import (
     broadcast_to,
     run,
 )
+from catena.numpy.creation import eye
 from catena.numpy.diagonals import diagonal
 from catena.numpy.einstein import einsum
-from catena.numpy.index_update import IndexUpdateRef
 from catena.numpy.linalg.decompositions import (
     matrix_value,
     square_matrix,
@@ -128,24 +128,85 @@ def _det(a):
 
 @_det.defjvp
 def _det_jvp(primals, tangents):
-    """The trace of adjugate times tangent, without division by the last pivot: it holds for rank ``n - 1`` too.
-
-    With ``y`` from the lower triangular system and ``u`` the last pivot, ``u`` times the solution of the
-    upper one is that of the system with 1 for ``u`` and with all but the last row of ``y`` multiplied by
-    ``u``.
-    """
     (a,), (t,) = primals, tangents
     factors, pivots, permutation = lax.linalg.lu(a)
-    diagonals = diagonal(factors, 0, -2, -1)
-    others = _product(pivots, read(diagonals, (..., slice(None, -1))))
-    last = read(diagonals, (..., slice(-1, None), None))
-    n = a.shape[-1]
-    rows = IndexUpdateRef(broadcast_to(last, (*a.shape[:-1], 1)), (..., n - 1, slice(None))).set(1)
-    upper = IndexUpdateRef(factors, (..., n - 1, n - 1)).set(1)
-    y = lax.linalg.triangular_solve(factors, _permuted(t, permutation), left_side=True, lower=True, unit_diagonal=True)
-    z = lax.linalg.triangular_solve(upper, lax.mul(broadcast_to(rows, y.shape), y), left_side=True)
-    tangent = lax.mul(others, _sum(diagonal(z, 0, -2, -1)))
-    return _product(pivots, diagonals), tangent
+    slopes = lax.mul(_cofactors(factors, pivots, permutation), t)
+    return _product(pivots, diagonal(factors, 0, -2, -1)), _sum(_sum(slopes))
+
+
+def _cofactors(factors, pivots, permutation):
+    """The derivative of the determinant by each element: ``det(a) * inv(a).T``, from the LU factors.
+
+    The values on the diagonal are taken as mantissas and powers of two, and the powers are multiplied last: a cofactor
+    is finite where it is a float, even if the determinant overflows, or a product of some of the values. Zeros count as
+    numbers far below the others, which changes cofactors, polynomials, by less than their rounding.
+    """
+    n = factors.shape[-1]
+    mantissas, exponents, singular = _without_zeros(*_parts(diagonal(factors, 0, -2, -1)), factors)
+    product, power = _mantissa_product(mantissas, exponents)
+    rows = _times_power(factors, lax.neg(_column(exponents)))
+    upper = lax.select(_on_diagonal(rows), broadcast_to(_column(mantissas), rows.shape), rows)
+    # Each row has its own power: the largest is divided by, up to room that lets small rows keep their digits, or the
+    # quotients of several tiny values be floats.
+    room = lax.full_like(power, dtypes.finfo(factors.dtype).maxexp // 2)
+    least = lax.add(lax.reduce_min(exponents, (exponents.ndim - 1,)), lax.select(singular, lax.neg(room), room))
+    start = _permuted(broadcast_to(eye(n, dtype=factors.dtype), factors.shape), permutation)
+    y = lax.linalg.triangular_solve(factors, start, left_side=True, lower=True, unit_diagonal=True)
+    y = _times_power(y, _column(lax.sub(_column(least), exponents)))
+    z = lax.linalg.triangular_solve(upper, y, left_side=True)
+    z = lax.mul(z, _block(lax.mul(_parity(pivots, factors.dtype), product), z.shape))
+    z = _times_power(z, _column(_column(lax.sub(power, least))))
+    return lax.transpose(z, (*range(z.ndim - 2), z.ndim - 1, z.ndim - 2))
+
+
+def _without_zeros(mantissas, exponents, factors) -> tuple:
+    """Values on the diagonal with tiny ones in the place of zeros, and whether there are any."""
+    info = dtypes.finfo(mantissas.dtype)
+    zero = lax.eq(mantissas, lax.full_like(mantissas, 0))
+    least = lax.reduce_min(lax.select(zero, lax.full_like(exponents, info.maxexp), exponents), (exponents.ndim - 1,))
+    largest = _parts(lax.reduce_max(lax.abs(factors), (factors.ndim - 2, factors.ndim - 1)))[1]
+    tiny = _column(lax.sub(lax.min(least, largest), np.int32(info.nmant + 8)))
+    exponents = lax.select(zero, broadcast_to(tiny, exponents.shape), exponents)
+    return lax.select(zero, lax.full_like(mantissas, 1), mantissas), exponents, lax.reduce_or(zero, (zero.ndim - 1,))
+
+
+def _on_diagonal(x):
+    return np.broadcast_to(np.eye(x.shape[-1], dtype=bool), x.shape)
+
+
+def _block(x, shape: tuple):
+    return broadcast_to(_column(_column(x)), shape)
+
+
+def _column(x):
+    return lax.expand_dims(x, (x.ndim,))
+
+
+def _parts(x) -> tuple:
+    """Mantissas and exponents of two: of complex numbers, by the larger part."""
+    size = lax.max(lax.abs(lax.real(x)), lax.abs(lax.imag(x))) if dtypes.is_complex(x.dtype) else lax.abs(x)
+    exponents = float_parts.frexp(lax.stop_gradient(size))[1]
+    return _times_power(x, lax.neg(exponents)), exponents
+
+
+def _times_power(x, exponents):
+    """``x * 2 ** exponents``, of complex numbers too."""
+    if dtypes.is_complex(x.dtype):
+        return lax.complex(*[_times_power(part, exponents) for part in (lax.real(x), lax.imag(x))])
+    return float_parts.ldexp(x, exponents)
+
+
+def _mantissa_product(mantissas, exponents) -> tuple:
+    """The product over the last axis, as one mantissa and one exponent; that of few mantissas does not underflow."""
+    power = lax.reduce_sum(exponents, (exponents.ndim - 1,))
+    while (n := mantissas.shape[-1]) > 1:
+        few = min(n, 64)
+        padding = [(0, 0, 0)] * (mantissas.ndim - 1) + [(0, -n % few, 0)]
+        groups = lax.pad(mantissas, np.ones((), mantissas.dtype), padding)
+        groups = lax.reshape(groups, (*mantissas.shape[:-1], (n + few - 1) // few, few))
+        mantissas, exponents = _parts(_folded(lax.mul, groups))
+        power = lax.add(power, lax.reduce_sum(exponents, (exponents.ndim - 1,)))
+    return read(mantissas, (..., 0)), power
 
 
 def _permuted(x, permutation):
