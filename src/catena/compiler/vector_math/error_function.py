@@ -5,8 +5,8 @@ import math
 from . import pieces, tables
 from .double_double import two_product
 from .exponential import exp_sum_times
-from .logarithm import INFINITY, log, log1p
-from .text import Value, copysign, fabs, fma, horner, minimum, select, sqrt
+from .logarithm import INFINITY, log, log1p_up_to_zero
+from .text import Value, copysign, fabs, fma, horner, maximum, minimum, select, sqrt, without_tiny
 
 # M. Giles, "Approximating the erfinv function", GPU Computing Gems Jade Edition, 2011, single precision
 # (table 5);
@@ -66,8 +66,9 @@ def tiny_erf(x: Value) -> Value:
 
 def erfc(x: Value) -> Value:
     a = fabs(x)
-    tail = large_erfc(a)
-    return select(a < 0.5, 1.0 - small_erf(x), select(x < 0.0, 2.0 - tail, tail))
+    tail = large_erfc(maximum(a, 0.25))
+    near = 1.0 - small_erf(without_tiny(x, x.format.epsilon / 8))  # of less, 1 is the nearest number
+    return select(a < 0.5, near, select(x < 0.0, 2.0 - tail, tail))
 
 
 def error_density(x: Value) -> Value:
@@ -92,7 +93,7 @@ def erf_inv(x: Value) -> Value:
 
 
 def giles_erf_inv(x: Value) -> Value:
-    w = -log1p(-(x * x))
+    w = -log1p_up_to_zero(-(x * x))
     centre = horner(w - 2.5, GILES_CENTRE)
     tail = horner(sqrt(w) - 3.0, GILES_TAIL)
     return select(w < 5.0, centre, tail)

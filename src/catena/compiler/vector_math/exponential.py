@@ -22,6 +22,7 @@ from .text import (
     power_of_two,
     round_to_integer,
     select,
+    without_tiny,
 )
 
 # Beyond these exp(x) is zero or infinite: the least x sits below half the smallest subnormal.
@@ -194,9 +195,9 @@ def half_exp(x: Value) -> Value:
 
 def sinh(x: Value) -> Value:
     """An odd polynomial to 1, (e - 1/e) / 2 beyond."""
-    a = fabs(x)
-    z = x * x
-    small = fma(x * z, horner(z, tables.SINH[x.elem]), x)
+    a, safe = fabs(x), without_tiny(x, x.format.epsilon)
+    z = safe * safe
+    small = fma(safe * z, horner(z, tables.SINH[x.elem]), safe)
     h = half_exp(a)
     return select(a < 1.0, select(a < x.format.epsilon, x, small), copysign(h - 0.25 / h, x))
 

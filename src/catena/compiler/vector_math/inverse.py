@@ -15,7 +15,7 @@ from .double_double import Pair, add, constant, divide, fast_two_sum, multiply, 
 from .inverses import short_sqrt
 from .logarithm import INFINITY, log1p_of_pair, log_pair, reduce_normal_log, short_log
 from .polynomials import fitted_to
-from .text import Value, copysign, fabs, fma, horner, minimum, select, sqrt
+from .text import Value, copysign, fabs, fma, horner, minimum, select, sqrt, without_tiny
 
 
 def through_double(
@@ -36,9 +36,9 @@ def through_double(
 
 def arcsine_parts(x: Value) -> tuple[Value, Value, Pair]:
     """|x|, whether it is below 1/2, and asin of |x| or of sqrt((1 - |x|) / 2) as an unrounded pair."""
-    a = fabs(x)
+    a, safe = fabs(x), without_tiny(x, x.format.epsilon)
     small = a < 0.5
-    z = select(small, x * x, fma(a, -0.5, 0.5))
+    z = select(small, safe * safe, fma(a, -0.5, 0.5))
     root = sqrt(z)
     root_error = select(z.equals(0.0), 0.0, fma(-root, root, z) / (root + root))
     s, low = select(small, a, root), select(small, 0.0, root_error)

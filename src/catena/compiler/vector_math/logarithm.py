@@ -11,7 +11,7 @@ from .double_double import Pair, constant, fast_two_sum, multiply, two_product, 
 from .double_double import add as add_pairs
 from .lookup import part
 from .polynomials import fitted_to
-from .text import FORMATS, Value, fabs, fma, horner, raised, select
+from .text import FORMATS, Value, fabs, fma, horner, raised, select, without_tiny
 
 SQRT_HALF = 0.7071067811865476
 INFINITY = float("inf")
@@ -91,7 +91,8 @@ def logit(x: Value) -> Value:
     """log(x / u) of u = 1 - x, with what is rounded off u and off the quotient: both count where that is next to 1."""
     u = 1.0 - x
     odds = x / u
-    lost = fma(-odds, u, x) - odds * ((1.0 - u) - x)
+    rest = without_tiny((1.0 - u) - x, x.format.epsilon**2)  # less counts for nothing
+    lost = fma(-odds, u, x) - odds * rest
     inside = rounded_log(odds, lost / x)
     beyond = select(x.equals(1.0), x.like(INFINITY), float("nan"))
     return select(x.equals(0.0), -INFINITY, select((x > 0.0) & (x < 1.0), inside, beyond))
@@ -115,10 +116,21 @@ def log_pair(x: Value, correction: Value | None, extra_exponent: Value | float =
 
 
 def log1p(x: Value) -> Value:
-    """log(u) + c / u, where u + c is 1 + x exactly."""
-    u = two_sum(x, 1.0)
-    result = with_log_specials(u.high, rounded_log(u.high, select(u.high < INFINITY, u.low, 0.0) / u.high))
-    return select(fabs(x) < x.format.epsilon, x, result)
+    """log(u) + c / u, where u + c is 1 + x exactly. A tiny x, which is its own result, is no c: it may be subnormal,
+    and processors take a hundred cycles for each operation on such a number.
+    """
+    u, tiny = two_sum(x, 1.0), fabs(x) < x.format.epsilon
+    lost = select((u.high < INFINITY) & ~tiny, u.low, 0.0)
+    return select(tiny, x, _log_of_sum(Pair(u.high, lost)))
+
+
+def log1p_up_to_zero(x: Value) -> Value:
+    """`log1p` of x <= 0, where it does not matter how long subnormal ones take."""
+    return _log_of_sum(two_sum(x, 1.0))
+
+
+def _log_of_sum(u: Pair) -> Value:
+    return with_log_specials(u.high, rounded_log(u.high, u.low / u.high))
 
 
 def log1p_of_pair(t: Pair) -> Pair:

@@ -308,6 +308,13 @@ def fabs(x: Value) -> Value:
     return intrinsic("fabs", x)
 
 
+def without_tiny(x: Value, bound: float) -> Value:
+    """x, or zero where it is so small that its powers count for nothing: they may be subnormal numbers, each product
+    of which takes processors a hundred cycles.
+    """
+    return select(fabs(x) < bound, 0.0, x)
+
+
 def round_half_even(x: Value) -> Value:
     return intrinsic("roundeven", x)
 
