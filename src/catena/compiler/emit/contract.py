@@ -46,8 +46,49 @@ class Task(NamedTuple):
     numbers: list[int]
 
 
+class Numbers(NamedTuple):
+    """What the tiles of a panel are told, as text."""
+
+    kind: str  # 1 of the columns beyond the panels
+    length: str  # of the innermost term axis
+    adds: str
+    step: str  # of B from one term to the next
+    lanes: str  # of the last vector that are columns
+    vectors: str  # where tiles are watched
+
+
 TILES, PACKINGS = 4, 2  # of the functions of a task; the others are there where tasks pack
 NUMBERS = 64  # in a task's table, or twice as many: how many it needs is nothing that the entry's text tells
+
+
+class _Told:
+    """Numbers that a task reads from its table, which is pointer `at` of those that it is given: so that products of
+    other sizes share its text.
+    """
+
+    def __init__(self, e: Emitter, plan: Plan, at: int):
+        self.e, self.plan = e, plan
+        self.numbers: list[int] = []
+        self._of_plan: dict[str, str] = {}
+        e.slots += [f"  %numbers_at = getelementptr ptr, ptr %args, i64 {at}", "  %numbers = load ptr, ptr %numbers_at"]
+
+    def number(self, value: int) -> str:
+        i = len(self.numbers)
+        self.numbers.append(value)
+        self.e.slots += [f"  %n{i}_at = getelementptr i64, ptr %numbers, i64 {i}", f"  %n{i} = load i64, ptr %n{i}_at"]
+        return f"%n{i}"
+
+    def of_plan(self, name: str) -> str:
+        """A number of the plan, by its name."""
+        if name not in self._of_plan:
+            self._of_plan[name] = self.number(getattr(self.plan, name))
+        return self._of_plan[name]
+
+    def either(self, kind: str, panel: int, rest: int) -> str:
+        """A number of panels, or of the columns beyond them where `kind` is 1."""
+        first = self.e.element("%numbers", "i64", len(self.numbers))
+        self.numbers += [panel, rest]
+        return self.e.op(f"load i64, ptr {self.e.element(first, 'i64', kind)}")
 
 
 class _Loops:
@@ -65,7 +106,7 @@ class _Loops:
         self.watch = subnormal_products.Watch(self.e) if p.is_watched else None
         self.operands = 3 + p.packed
         self.functions = parallel.load_pointer(self.e, self.operands + self.own)
-        self.numbers: list[int] = []  # that tasks read from their table, so that other batch sizes share their text
+        self.told = _Told(self.e, p, self.operands + own + 1)
 
     @property
     def contraction(self) -> Contraction:
@@ -75,20 +116,8 @@ class _Loops:
         after = [] if self.after is None else [self.after.name]
         careful = [self.w.function(subnormal_products.text(self.type, self.plan.width))] if self.watch else []
         body, functions = self._task(), [*self._tile_names(), *self._packing_names(), *careful, *after]
-        self.numbers += [0] * (-len(self.numbers) % NUMBERS)
-        return Task(body, functions, self.numbers)
-
-    def _number(self, value: int) -> str:
-        """A number that the task's text does not tell."""
-        i = len(self.numbers)
-        self.numbers.append(value)
-        if not i:
-            self.e.slots += [
-                f"  %numbers_at = getelementptr ptr, ptr %args, i64 {self.operands + self.own + 1}",
-                "  %numbers = load ptr, ptr %numbers_at",
-            ]
-        self.e.slots += [f"  %n{i}_at = getelementptr i64, ptr %numbers, i64 {i}", f"  %n{i} = load i64, ptr %n{i}_at"]
-        return f"%n{i}"
+        self.told.numbers += [0] * (-len(self.told.numbers) % NUMBERS)
+        return Task(body, functions, self.told.numbers)
 
     def _scratch(self) -> str:
         """Memory for a panel: for powers of two of terms, so that products of similar sizes share the task's text."""
@@ -101,45 +130,50 @@ class _Loops:
     def _task(self) -> str:
         e, t = self.e, self.tasks
         a, b, c, *packed = (parallel.load_pointer(e, i) for i in range(self.operands))
-        beyond = self._number(self.plan.panels * self.plan.columns * self.plan.apart)
-        rest = packed[0] if packed else e.element(b, self.type.memory, beyond)
+        rest = packed[0] if packed else "null"
         opened = None
         if t.has_whole_members:
             row_block = column_block = "0"
-            members = math.prod(x.extent for x in self.contraction.batch)
+            members = self.told.number(math.prod(x.extent for x in self.contraction.batch))
             member, opened = e.begin_loop(*self._block("%k", members, t.members))
         else:
-            member, column_block = _divide(e, "%k", self._number(t.column_blocks))
-            member, row_block = _divide(e, member, self._number(t.row_blocks))
-        rows = self._block(row_block, self.plan.units, t.rows)
-        panels = self._block(column_block, self.plan.panels, t.columns)
-        last = e.op(f"icmp eq i64 {column_block}, {self._number(t.column_blocks - 1)}")
-        last = e.op(f"and i1 {last}, {e.op(f'icmp ne i64 {self._number(self.plan.rest)}, 0')}")
+            member, column_block = _divide(e, "%k", self.told.number(t.column_blocks))
+            member, row_block = _divide(e, member, self.told.number(t.row_blocks))
+        rows = self._block(row_block, self.told.of_plan("units"), t.rows)
+        panels = self._with_rest(*self._block(column_block, self.told.of_plan("panels"), t.columns))
         a, b, rest, c = self._member(member, a, b, rest, c)
-        self._parts(a, b, rest, c, rows, panels, last, self.plan.outside, "false")
+        self._parts(a, b, rest, c, rows, panels, self.plan.outside, "false")
         if self.after is not None:
             self._follow(member, *rows, self.after.sizes)
         if opened is not None:
             e.end_loop(opened)
         return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
-    def _block(self, block: str, extent: int, each: int) -> tuple[str, str]:
+    def _block(self, block: str, extent: str, each: int) -> tuple[str, str]:
         """Where a block of rows or panels begins and ends."""
-        e, high, step = self.e, self._number(extent), self._number(each)
+        e, step = self.e, self.told.number(each)
         low = e.op(f"mul nuw nsw i64 {block}, {step}")
-        return low, e.least(e.op(f"add nuw nsw i64 {low}, {step}"), high)
+        return low, e.least(e.op(f"add nuw nsw i64 {low}, {step}"), extent)
+
+    def _with_rest(self, low: str, high: str) -> tuple[str, str]:
+        """A block of panels; of the last ones, with the columns beyond as one more, if there are any."""
+        e = self.e
+        is_last = e.op(f"icmp eq i64 {high}, {self.told.of_plan('panels')}")
+        more = e.op(f"select i1 {is_last}, i64 {self.told.number(int(self.plan.rest > 0))}, i64 0")
+        return low, e.op(f"add nuw nsw i64 {high}, {more}")
 
     def _follow(self, member: str, low: str, high: str, sizes: list[int]) -> None:
         """The call of what comes after, which reads such `sizes`, for the rows of this task."""
         e, p = self.e, self.plan
-        unit, full = (self._number(n) for n in ((p.row.extent, p.units) if p.strips else (p.rows, p.full)))
-        count = self._number(math.prod(x.extent for x in self.contraction.rows))
+        unit = self.told.number(p.row.extent) if p.strips else self.told.of_plan("rows")
+        full = self.told.of_plan("units" if p.strips else "full")
+        count = self.told.number(math.prod(x.extent for x in self.contraction.rows))
         before = e.op(f"mul nuw nsw i64 {member}, {count}")
         first, end = self._first_row(low, unit, full), e.least(self._first_row(high, unit, full), count)
         bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (first, end)]
         own = [parallel.load_pointer(e, self.operands + i) for i in range(self.own)]
-        own += [e.element("%numbers", "i64", len(self.numbers))] if sizes else []
-        self.numbers += sizes
+        own += [e.element("%numbers", "i64", len(self.told.numbers))] if sizes else []
+        self.told.numbers += sizes
         after = self._function(TILES + PACKINGS * self.plan.packs + bool(self.watch))
         e.do(f"call void {after}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {x}' for x in bounds)])})")
 
@@ -149,32 +183,34 @@ class _Loops:
         length = math.prod(x.extent for x in self.contraction.terms)
         for i, x in enumerate(reversed(self.contraction.batch)):
             last = i == len(self.contraction.batch) - 1
-            member, at = ("0", member) if last else _divide(e, member, self._number(x.extent))
+            member, at = ("0", member) if last else _divide(e, member, self.told.number(x.extent))
             a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
             b = self._moved(b, at, x.b * length * p.panels * p.columns if p.packed else x.b)
-            rest = self._moved(rest, at, x.b * length * max(p.rest, 1) if p.packed else x.b)
+            if p.packed:
+                rest = self._moved(rest, at, x.b * length * max(p.rest, 1))
         return [a, b, rest, c]
 
-    def _parts(self, a, b, rest, c, rows, panels, last, parts: tuple[Part, ...], adds: str, length=None) -> None:
+    def _parts(self, a, b, rest, c, rows, panels, parts: tuple[Part, ...], adds: str, length=None) -> None:
         """A part of the terms after the other; all but the first are added to what is there."""
         e = self.e
         if not parts:
-            self._columns(a, b, rest, c, length or self._number(self.plan.inside[-1].extent), adds, rows, panels, last)
+            self._columns(a, b, rest, c, length or self.told.number(self.plan.inside[-1].extent), adds, rows, panels)
             return
         (axis, steps, is_innermost), *others = parts
-        part, opened = e.begin_loop(0, self._number(parts[0].turns))
+        part, opened = e.begin_loop(0, self.told.number(parts[0].turns))
         at = part
         if steps > 1:
-            size = self._number(steps)
+            size = self.told.number(steps)
             at = e.op(f"mul nuw nsw i64 {part}, {size}")
         if is_innermost:
-            left = e.op(f"sub nuw nsw i64 {self._number(axis.extent)}, {at}")
-            length = e.least(left, self._number(steps))
+            left = e.op(f"sub nuw nsw i64 {self.told.number(axis.extent)}, {at}")
+            length = e.least(left, self.told.number(steps))
         later = e.op(f"icmp ne i64 {part}, 0")
         adds = later if adds == "false" else e.op(f"or i1 {adds}, {later}")
         a, b = self._moved(a, at, axis.a), self._moved(b, at, self._b(axis.b, self.plan.columns))
-        rest = self._moved(rest, at, self._b(axis.b, max(self.plan.rest, 1)))
-        self._parts(a, b, rest, c, rows, panels, last, tuple(others), adds, length)
+        if self.plan.packed:
+            rest = self._moved(rest, at, self._b(axis.b, max(self.plan.rest, 1)))
+        self._parts(a, b, rest, c, rows, panels, tuple(others), adds, length)
         e.end_loop(opened)
 
     def _b(self, stride: int, columns: int) -> int:
@@ -197,68 +233,94 @@ class _Loops:
         p, last = self.plan, (self.tasks.row_blocks - 1) * self.tasks.rows
         return p.packs and p.apart == 1 and len(p.inside) == 1 and not self.contraction.small and last < p.full
 
-    def _panel(self, a, b, c, length, adds, columns: int, low, high) -> None:
-        """Columns of rows from `low` to `high` (see `Plan.units`), from the task's memory, if it copies panels."""
-        e, p, is_rest = self.e, self.plan, columns != self.plan.columns
-        if self.watch:
-            self.watch.begin_panel()
-        if not p.packs or not columns:
-            self._rows(a, b, c, length, adds, columns, low, high)
-            return
-        copies = self._function(TILES + is_rest)
-        if self._keeps:
-            self._tile(a, b, c, low, length, adds, columns, copies)
-            low = e.op(f"add nuw nsw i64 {low}, 1")
-            more = e.op(f"icmp slt i64 {low}, {high}")
-            with when(e, more):
-                self._rows(a, self.scratch, c, length, adds, columns, low, high)
-            return
-        outer = math.prod(x.extent for x in p.inside[:-1])
-        count = e.op(f"mul nuw nsw i64 {length}, {outer}") if outer > 1 else length
-        lanes = self._number(columns - (self._vectors(columns) - 1) * p.width)
-        step = self._number(p.inside[-1].b if p.apart == 1 else p.apart)
-        e.do(f"call void {copies}(ptr {b}, ptr {self.scratch}, i64 {count}, i64 {step}, i64 {lanes})")
-        self._rows(a, self.scratch, c, length, adds, columns, low, high)
-
-    def _columns(self, a, b, rest, c, length, adds, rows, panels, last) -> None:
-        """Panel after panel of columns, then, in the `last` block of them, those beyond, if there are any."""
+    def _columns(self, a, b, rest, c, length, adds, rows, panels) -> None:
+        """Panel after panel of columns; those beyond are one more, with other numbers and tiles."""
         e, p = self.e, self.plan
         j, opened = e.begin_loop(*panels)
+        is_rest = e.op(f"icmp eq i64 {j}, {self.told.of_plan('panels')}")
         at = j
         if p.packed:
-            at = e.op(f"mul nuw nsw i64 {j}, {self._number(math.prod(x.extent for x in self.contraction.terms))}")
+            at = e.op(f"mul nuw nsw i64 {j}, {self.told.number(math.prod(x.extent for x in self.contraction.terms))}")
         b = self._moved(b, at, p.columns * p.apart)
-        self._panel(a, b, self._moved(c, j, p.columns), length, adds, p.columns, *rows)
+        if p.packed:
+            b = e.op(f"select i1 {is_rest}, ptr {rest}, ptr {b}")
+        self._panel(a, b, self._moved(c, j, p.columns), self._numbers_of_tiles(is_rest, length, adds), *rows)
         e.end_loop(opened)
-        c = e.element(c, self.type.memory, self._number(p.panels * p.columns))
-        with when(e, last):
-            self._panel(a, rest, c, length, adds, p.rest, *rows)
 
-    def _rows(self, a, b, c, length, adds, columns: int, low, high) -> None:
+    def _numbers_of_tiles(self, is_rest: str, length: str, adds: str) -> Numbers:
+        """What all tiles of a panel are told, or of the columns beyond."""
+        p = self.plan
+        kind = self.e.op(f"zext i1 {is_rest} to i64")
+        counts = [self._vectors(columns) for columns in (p.columns, p.rest)]
+        lanes = [columns - (count - 1) * p.width for columns, count in zip((p.columns, p.rest), counts)]
+        steps = [self._terms(columns)[-1].b for columns in (p.columns, p.rest)]
+        step = self.told.either(kind, *steps) if p.packed or p.packs else self.told.number(steps[0])
+        vectors = self.told.either(kind, *counts) if self.watch else ""
+        return Numbers(kind, length, adds, step, self.told.either(kind, *lanes), vectors)
+
+    def _panel(self, a, b, c, numbers: Numbers, low, high) -> None:
+        """Some columns of rows from `low` to `high` (see `Plan.units`), from the task's memory, if it copies panels."""
+        e, p = self.e, self.plan
+        if self.watch:
+            self.watch.begin_panel()
+        if p.packs and not self._keeps:
+            outer = math.prod(x.extent for x in p.inside[:-1])
+            count = e.op(f"mul nuw nsw i64 {numbers.length}, {outer}") if outer > 1 else numbers.length
+            step = self.told.number(p.inside[-1].b if p.apart == 1 else p.apart)
+            copies = self._function(e.op(f"add nuw nsw i64 {numbers.kind}, {TILES}"))
+            e.do(f"call void {copies}(ptr {b}, ptr {self.scratch}, i64 {count}, i64 {step}, i64 {numbers.lanes})")
+            b = self.scratch
+        self._rows(a, b, c, numbers, low, high)
+
+    def _rows(self, a, b, c, numbers: Numbers, low, high) -> None:
         """Every row from `low` to `high` (see `Plan.units`) of some columns."""
         e = self.e
         u, opened = e.begin_loop(low, high)
         if self.plan.strips:
             for i, x in enumerate(reversed(self.plan.strips)):
-                u, at = (u, u) if i == len(self.plan.strips) - 1 else _divide(e, u, self._number(x.extent))
+                u, at = (u, u) if i == len(self.plan.strips) - 1 else _divide(e, u, self.told.number(x.extent))
                 a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
-            t, tiles_opened = e.begin_loop(0, self._number(-(-self.plan.row.extent // self.plan.rows)))
-            self._tile(a, b, c, t, length, adds, columns)
+            t, tiles_opened = e.begin_loop(0, self.told.number(-(-self.plan.row.extent // self.plan.rows)))
+            self._tile(a, b, c, t, numbers)
             e.end_loop(tiles_opened)
         else:
-            self._tile(a, b, c, u, length, adds, columns)
+            self._tile(a, b, c, u, numbers, e.op(f"icmp eq i64 {u}, {low}") if self._keeps else None)
         e.end_loop(opened)
 
-    def _tile(self, a, b, c, t: str, length, adds, columns: int, keeps: str | None = None) -> None:
-        """Tile `t` down the rows: the one that `keeps` the panel, or, where rows are left and it is theirs, another."""
-        p, full = self.plan, self._number(self.plan.full)
-        row = self._first_row(t, self._number(p.rows), full)
+    def _tile(self, a, b, c, t: str, numbers: Numbers, keeps: str | None = None) -> None:
+        """Tile `t` down the rows: one that is lower where it is behind the `full` ones. Where `keeps` is true, the
+        panel is copied meanwhile; the tiles after that read the copy.
+        """
+        e, p, step = self.e, self.plan, numbers.step
+        is_below = e.op(f"icmp sge i64 {t}, {self.told.of_plan('full')}")
+        which = e.op(f"shl nuw nsw i64 {numbers.kind}, 1")
+        tile = self._function(e.op(f"add nuw nsw i64 {which}, {e.op(f'zext i1 {is_below} to i64')}"))
+        count = e.op(f"select i1 {is_below}, i64 {self.told.of_plan('below')}, i64 {self.told.of_plan('rows')}")
+        row = self._first_row(t, self.told.of_plan("rows"), self.told.of_plan("full"))
         a, c = self._steps(a, row, p.row_step), self._steps(c, row, p.row.c)
         if keeps:
-            self._call(keeps, a, b, c, length, adds, columns, p.rows, p.inside[-1].b, f", ptr {self.scratch}")
-            return
-        for below in each_way(self.e, self.e.op(f"icmp sge i64 {t}, {full}")):
-            self._call_tile(a, b, c, length, adds, columns, below)
+            b = e.op(f"select i1 {keeps}, ptr {b}, ptr {self.scratch}")
+            step = e.op(f"select i1 {keeps}, i64 {self.told.number(p.inside[-1].b)}, i64 {step}")
+        steps = ", ".join(f"i64 {n}" for n in (self.told.number(p.row.a), self.told.number(p.inside[-1].a), step))
+        given = f"ptr {a}, ptr {b}, ptr {c}, i64 {numbers.length}, {steps}, i64 {self.told.number(p.row.c)}"
+        self._call(tile, f"{given}, i64 {numbers.lanes}, i1 {numbers.adds}, i64 {count}", numbers, keeps)
+
+    def _call(self, tile: str, given: str, numbers: Numbers, keeps: str | None) -> None:
+        """The call of a tile, or of one that copies the panel, and what multiplies where it met subnormal numbers."""
+        e = self.e
+        given_all = given + (f", ptr {self.watch.at}" if self.watch else "")
+        if keeps is None:
+            e.do(f"call void {tile}({given_all})")
+        else:
+            for is_first in each_way(e, keeps):
+                if is_first:
+                    copies = self._function(e.op(f"add nuw nsw i64 {numbers.kind}, {TILES}"))
+                    e.do(f"call void {copies}({given_all}, ptr {self.scratch})")
+                else:
+                    e.do(f"call void {tile}({given_all})")
+        if self.watch:
+            with when(e, self.watch.has_met()):
+                self._multiply_carefully(self.watch, tile, given, numbers.vectors)
 
     def _first_row(self, t: str, rows: str, full: str) -> str:
         """The first row of tile `t`, where those behind the `full` ones have a row less."""
@@ -266,32 +328,13 @@ class _Loops:
         lower = e.most(e.op(f"sub nsw i64 {t}, {full}"), "0")
         return e.op(f"sub nsw i64 {e.op(f'mul nuw nsw i64 {t}, {rows}')}, {lower}")
 
-    def _call_tile(self, a, b, c, length, adds, columns: int, below: bool) -> None:
-        """The call of a tile of panels or of the columns beyond; of the one below them, for the rows that are left."""
-        tile = self._function(2 * (columns != self.plan.columns) + below)
-        count = self.plan.below if below else self.plan.rows
-        self._call(tile, a, b, c, length, adds, columns, count, self._terms(columns)[-1].b)
-
-    def _call(self, tile, a, b, c, length, adds, columns: int, rows: int, by_b: int, own: str = "") -> None:
-        e, p = self.e, self.plan
-        last = columns - (self._vectors(columns) - 1) * p.width
-        numbers = (p.row.a, p.inside[-1].a, by_b, p.row.c, last)
-        steps = ", ".join(f"i64 {self._number(n)}" for n in numbers)
-        given = f"ptr {a}, ptr {b}, ptr {c}, i64 {length}, {steps}, i1 {adds}, i64 {self._number(rows)}"
-        watch = f", ptr {self.watch.at}" if self.watch else ""
-        e.do(f"call void {tile}({given}{watch}{own})")
-        if self.watch:
-            plain = self._function(2 * (columns != p.columns)) if own else tile
-            with when(e, self.watch.has_met()):
-                self._multiply_carefully(self.watch, plain, given, columns)
-
-    def _multiply_carefully(self, watch: subnormal_products.Watch, tile: str, given: str, columns: int) -> None:
-        p, vectors = self.plan, self._vectors(columns)
+    def _multiply_carefully(self, watch: subnormal_products.Watch, tile: str, given: str, vectors: str) -> None:
+        p = self.plan
         size = subnormal_products.room(p.panel_terms, p.rows, self._vectors(p.columns) * p.width, self.type.bytes)
         careful = self._function(TILES + PACKINGS * p.packs)
-        watch.multiply(careful, tile, given, self._number(vectors), self._number(size))
+        watch.multiply(careful, tile, given, vectors, self.told.number(size))
 
-    def _function(self, at: int) -> str:
+    def _function(self, at: int | str) -> str:
         return self.e.op(f"load ptr, ptr {self.e.element(self.functions, 'ptr', at)}")
 
     def _tile_names(self) -> list[str]:
@@ -347,7 +390,7 @@ class _Loops:
 
     def _steps(self, pointer: str, steps: str, by: int) -> str:
         """So many steps of so many elements further on; how long they are, the text does not tell."""
-        return self.e.element(pointer, self.type.memory, self.e.op(f"mul nsw i64 {steps}, {self._number(by)}"))
+        return self.e.element(pointer, self.type.memory, self.e.op(f"mul nsw i64 {steps}, {self.told.number(by)}"))
 
 
 def _divide(e: Emitter, x: str, n: int | str) -> tuple[str, str]:
