@@ -44,6 +44,7 @@ ROWS = [  # reasons, files and tests that are skipped
     (BITS, "compiler/test_stages.py", "test_a_scalar_operand_gives_the_bits_of_an_array_of_it",
      "test_an_operand_of_each_row_gives_the_bits_of_an_array_of_it",
      "test_rows_shorter_than_a_vector_are_given_what_the_first_stage_computed"),
+    (BITS, "compiler/test_taken_first.py", "test_they_have_the_bits_of_the_whole", "test_in_a_loop_and_under_vmap"),
     (BITS, "compiler/test_trimming.py", "test_what_is_joined_computed_and_taken_apart_has_the_same_elements"),
     (BITS, "compiler/test_widened.py", "test_the_bits_are_those_of_a_matrix_that_was_widened"),
     (NATIVE, "compiler/test_checks.py", "test_debug_nans_run_nothing_twice",

@@ -30,6 +30,7 @@ ROWS = [
     (TEXTS, "compiler/test_trimming.py", "test_rows_that_nobody_reads_are_not_computed",
      "test_slices_of_what_is_computed_of_joined_arrays", "test_what_is_spread_is_computed_for_what_is_read",
      "test_what_is_joined_and_taken_apart_is_not_written", "test_what_many_slices_read_is_joined_once"),
+    (TEXTS, "compiler/test_taken_first.py", "test_the_whole_is_not_computed", "test_most_of_it_is_computed_once"),
     (TEXTS, "compiler/test_updates.py", "test_few_rows_cost_no_array"),
     (TEXTS, "compiler/test_alike.py", "test_texts_are_those_of_nests_that_are_planned_one_by_one",
      "test_equal_convolutions_are_launches_of_the_same_nests", "test_equal_products_are_of_one_plan",

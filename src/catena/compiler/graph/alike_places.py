@@ -19,10 +19,15 @@ def spread(region: Region) -> Region:
         return region  # what is tested is looked at as it is
     for each in region.walk():
         for v in each.values:
-            rule = _RULES.get(v.form)
-            if rule and v.args[0].form == "broadcast" and (dims := rule(v)) is not None:
-                v.form, v.args, v.params = "broadcast", v.args[0].args, Broadcast(dims)
+            spread_one(v)
     return region
+
+
+def spread_one(v: Value) -> None:
+    """Makes what is read of what is spread, if it is the same at each place, what is spread."""
+    rule = _RULES.get(v.form)
+    if rule and v.args[0].form == "broadcast" and (dims := rule(v)) is not None:
+        v.form, v.args, v.params = "broadcast", v.args[0].args, Broadcast(dims)
 
 
 def _gather(v: Value) -> tuple | None:

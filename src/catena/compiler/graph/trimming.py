@@ -121,12 +121,12 @@ def _leaves_out(user: Value, v: Value) -> bool:
 
 def _compute(user: Value, v: Value) -> list[Value]:
     """Makes a slice of an elementwise operation one of slices, which are returned."""
-    made = {a.number: _sliced(a, user) for a in v.args}
+    made = {a.number: sliced(a, user) for a in v.args}
     user.form, user.args, user.params = "map", tuple(made[a.number][-1] for a in v.args), v.params
     return [x for each in made.values() for x in each]
 
 
-def _sliced(x: Value, user: Value) -> list[Value]:
+def sliced(x: Value, user: Value) -> list[Value]:
     """What the slice `user` reads, of an operand; before it what it is made of. Of what is spread, that is spread."""
 
     def new(form: str, shape: tuple, args: tuple, params) -> Value:

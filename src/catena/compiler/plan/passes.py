@@ -33,6 +33,7 @@ from catena.compiler.graph import (
     scaled_products,
     small,
     stacked,
+    taken_first,
     trimming,
     updates,
 )
@@ -109,7 +110,7 @@ def _inset(region: Region, machine: Machine) -> Region:
 
 
 def _trim(region: Region, machine: Machine) -> Region:
-    return updates.spare(trimming.trim(stacked.unstack(region, machine.vector_bytes)))
+    return updates.spare(trimming.trim(taken_first.take_first(stacked.unstack(region, machine.vector_bytes))))
 
 
 def _turn(region: Region, machine: Machine) -> Region:

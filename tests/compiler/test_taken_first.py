@@ -1,0 +1,85 @@
+"""Few elements of what is computed element by element are taken before they are computed with."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena import lax
+from catena.compiler.native.compile import nests
+
+rng = np.random.default_rng(23)
+x = rng.standard_normal((300, 40), np.float32)
+places = rng.integers(0, 40, (7,)).astype(np.int32)
+beyond = np.array([-400, -3, 0, 39, 40, 299, 300, 2**30], np.int32)
+
+
+def computed(x):
+    """Values in between are read several times."""
+    y = jnp.exp(-x * x)
+    return jnp.where(x > 0, jnp.tanh(y) * y, jnp.log1p(y) - x) + jnp.arange(x.shape[-1], dtype=x.dtype)
+
+
+TAKES = {
+    "rows": lambda x: computed(x)[places],
+    "columns": lambda x: computed(x)[:, places],
+    "elements": lambda x: computed(x)[places, places[::-1]],
+    "flat": lambda x: computed(x).ravel()[places],
+    "turned": lambda x: computed(x).T[places],
+    "along": lambda x: jnp.take_along_axis(computed(x), jnp.argsort(x, 1)[:, :5], 1),
+    "beyond: none": lambda x: jnp.take(computed(x), beyond, 0),
+    "beyond: the last": lambda x: jnp.take(computed(x), beyond, 0, mode="clip"),
+    "beyond: around": lambda x: jnp.take(computed(x), beyond, 1, mode="wrap"),
+    "beyond: a number": lambda x: computed(x).at[:, beyond].get(mode="fill", fill_value=7),
+    "slice": lambda x: computed(x)[20:90],
+    "columns in a slice": lambda x: computed(x)[:, 3:30:2],
+    "from behind": lambda x: computed(x)[::-1, ::-1][5:60],
+    "at a computed place": lambda x: lax.dynamic_slice(computed(x), (jnp.argmax(x[:, 0]), 290), (50, 8)),
+    "slice of a slice": lambda x: jnp.sin(computed(x)[10:150])[places],
+    "elements of elements": lambda x: jnp.sin(computed(x)[places])[places[:3] % 7],
+    "two": lambda x: (lambda y: y[places] - y[places[::-1]])(computed(x)),
+    "two of what is alike": lambda x: (lambda y: jnp.exp(y)[places] - (y * y)[places])(computed(x)),
+    "what else is read": lambda x: (lambda y: jnp.sin(y)[places] + jnp.max(y))(computed(x)),
+    "beside rows": lambda x: (jnp.exp(x[:1]) * computed(x) + x[0])[places],
+    "beside columns": lambda x: (jnp.exp(x[:, :1]) * computed(x))[:, 5:12],
+    "places that are computed": lambda x: (lambda y: y[jnp.argmin(y, 0)[:9]])(computed(x)),
+}
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", TAKES)
+def test_they_have_the_bits_of_the_whole(name, dtype):
+    given = jnp.asarray(x, dtype)
+    found = jax.jit(TAKES[name])(given)
+    assert np.array_equal(found, TAKES[name](given), equal_nan=True)
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("name", ["rows", "along", "beyond: none", "beyond: a number", "columns in a slice", "two"])
+def test_gradients(name):
+    slope = jax.grad(lambda x: jnp.nansum(jnp.sin(TAKES[name](x))))
+    np.testing.assert_allclose(jax.jit(slope)(x), slope(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["rows", "elements", "beyond: none", "slice", "from behind", "two", "beside rows"])
+def test_the_whole_is_not_computed(name):
+    assert "<300" not in "".join(nests(jax.make_jaxpr(TAKES[name])(x)))
+
+
+def test_most_of_it_is_computed_once():
+    many = rng.integers(0, 300, (200,)).astype(np.int32)
+    made = "".join(nests(jax.make_jaxpr(lambda x: computed(x)[many])(x)))
+    assert "<300" in made
+
+
+def test_in_a_loop_and_under_vmap():
+    step = lambda i, c: c + jnp.sum(computed(x * c)[places + i])  # noqa: E731
+    expected = jnp.float32(0.1)
+    for i in range(3):
+        expected = step(i, expected)
+    found = jax.jit(lambda c: lax.fori_loop(0, 3, step, c))(jnp.float32(0.1))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    batch = jnp.stack([x, x + 1, x * 2])
+    each = jax.jit(jax.vmap(lambda x, i: computed(x)[i]))(batch, places[:3])
+    assert np.array_equal(each, np.stack([computed(b)[i] for b, i in zip(batch, places[:3], strict=True)]))
