@@ -32,6 +32,7 @@ ROWS = [
      "test_what_is_joined_and_taken_apart_is_not_written", "test_what_many_slices_read_is_joined_once"),
     (TEXTS, "compiler/test_taken_first.py", "test_the_whole_is_not_computed", "test_most_of_it_is_computed_once"),
     (TEXTS, "compiler/test_updates.py", "test_few_rows_cost_no_array"),
+    (TEXTS, "compiler/test_few_rows.py", "test_no_array_is_made_of_the_rows"),
     (TEXTS, "compiler/test_alike.py", "test_texts_are_those_of_nests_that_are_planned_one_by_one",
      "test_equal_convolutions_are_launches_of_the_same_nests", "test_equal_products_are_of_one_plan",
      "test_nests_are_shown_with_their_own_names_of_values",

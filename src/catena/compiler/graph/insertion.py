@@ -54,6 +54,11 @@ class Writer:
         start = Slice(tuple(k * (j == d) for j in range(x.ndim)), (1,) * x.ndim)
         return self.value("slice", (*x.shape[:d], 1, *x.shape[d + 1 :]), x.dtype, (x,), start)
 
+    def part(self, x: Value, start: int, count: int) -> Value:
+        """So many rows of `x`."""
+        begin = Slice((start, *(0,) * (x.ndim - 1)), (1,) * x.ndim)
+        return self.value("slice", (count, *x.shape[1:]), x.dtype, (x,), begin)
+
     def pad(self, x: Value, number: Value, config: tuple) -> Value:
         return self.value(
             "pad", tuple(a + n + b for n, (a, b, _) in zip(x.shape, config)), x.dtype, (x, number), Pad(config)

@@ -11,13 +11,12 @@ import math
 
 import numpy as np
 
-from catena.compiler.graph import constants
-from catena.compiler.graph.forms import Iota, Reduce, Scatter
+from catena.compiler.graph import constants, few_rows
+from catena.compiler.graph.forms import Scatter
 from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.region import Region, Value
 from catena.core.dtypes import KIND
 
-FEW = 64  # rows that are compared with each other
 LEAST = 1 << 16  # bytes of what they are added to
 PART = 4  # they are at most 1 / PART of it
 
@@ -28,6 +27,7 @@ def spare(region: Region) -> Region:
         return region  # what is tested is looked at as it is
     for each in region.walk():
         if any(v.form in UPDATES for v in each.values):
+            few_rows.write(each)
             _add_rows(each)
             _begin_apart(each)
     return region
@@ -65,7 +65,7 @@ def _are_few(v: Value) -> bool:
     if not _adds_to_zeros(v):
         return False
     at, count = v.params.indices, math.prod(v.args[1].shape[:-1])
-    if at.batching or len(at.start_index_map) != 1 or not 1 < count <= FEW or PART * v.args[2].size > v.size:
+    if at.batching or len(at.start_index_map) != 1 or not 1 < count <= few_rows.FEW or PART * v.args[2].size > v.size:
         return False
     (d,) = at.start_index_map
     sizes = (*v.shape[:d], 1, *v.shape[d + 1 :])
@@ -79,7 +79,8 @@ def _write_over(v: Value, rows: Value, other: Value, unsigned: bool) -> list[Val
     count = math.prod(indices.shape[:-1])
     zero = w.constant(0, v.dtype)
     base = other if unsigned or KIND[v.dtype] != "f" else w.map("add", other, w.broadcast_in_dim(zero, v.shape))
-    first = w.reshape(_first_of_each(w, _inside(w, w.reshape(indices, (count,)), v.shape[d], at.mode)), indices.shape)
+    same = few_rows.first_of_few(w, _inside(w, w.reshape(indices, (count,)), v.shape[d], at.mode))
+    first = w.reshape(same, indices.shape)
     among = at._replace(mode="promise")
     beside = w.broadcast_in_dim(zero, (*v.shape[:d], count, *v.shape[d + 1 :]))
     summed = w.value("scatter", beside.shape, v.dtype, (beside, first, new), Scatter("add", among))
@@ -96,16 +97,6 @@ def _inside(w: Writer, index: Value, extent: int, mode: str) -> Value:
     most = min(extent - 1, np.iinfo(index.dtype).max)
     low, high = (w.broadcast_in_dim(w.constant(n, index.dtype), index.shape) for n in (0, most))
     return w.map("min", w.map("max", index, low), high)
-
-
-def _first_of_each(w: Writer, index: Value) -> Value:
-    """For each of some integers, the place of the first that is the same."""
-    square = (index.size, index.size)
-    same = w.map("eq", w.broadcast_in_dim(index, square, (0,)), w.broadcast_in_dim(index, square, (1,)), dtype=bool)
-    places = w.value("iota", square, np.int32, (), Iota(1))
-    none = w.broadcast_in_dim(w.constant(index.size, np.int32), square)
-    return w.value("reduce", index.shape, np.int32, (w.map("select", same, places, none, dtype=np.int32),),
-                   Reduce("min", (1,)))  # fmt: skip
 
 
 def _begin_apart(region: Region) -> None:
