@@ -7,23 +7,30 @@ matter. Then minimax polynomials on |r| <= pi/4, with r in two pieces for double
 coefficients). Floats go through doubles, with shorter polynomials: the result is rounded once.
 """
 
+import math
+
 from . import payne_hanek, tables
 from .constants import HALF_PI
 from .double_double import Pair, divide, fast_two_sum, total, two_product, two_sum
 from .text import Type, Value, call, fabs, fma, horner, if_any, round_to_integer, select
 
-# Up to here the remainder keeps full relative accuracy: no double comes closer than about 2^-62 to a multiple of
-# pi/2.
-MODERATE = 2.0**26
-
+# Up to here the remainder keeps full relative accuracy: no double comes closer than about 2^-62 to a multiple of pi/2,
+# no float closer than 2^-31, beside which what three pieces, or two, leave of n pi/2 is nothing. The quotient has some
+# bits behind the point, so that no remainder of doubles is beyond pi/4, and none of floats farther than 2^-13.
+MODERATE = {"float": 2.0**40, "double": 2.0**26}
 
 SIXTH_LOW = -9.25185853854297e-18  # -1/6 less the nearest double
 
 
-def reduce_angle(x: Value, as_pair: bool) -> tuple[Value, Pair]:
+def is_large(x: Value) -> Value:
+    """Whether an angle is finite, but not moderate."""
+    size = fabs(x)
+    return (size >= MODERATE[x.elem]) & (size < math.inf)
+
+
+def reduce_angle(x: Value, large: Value, as_pair: bool) -> tuple[Value, Pair]:
     """n (an integer, only its low bits matter) and r = x - n pi/2; its low part is zero unless asked for."""
     n_integer, remainder = reduce_moderate_angle(x, as_pair)
-    large = fabs(x) >= MODERATE
 
     def slow() -> list[Value]:
         result = Type(f"{{ {x.type}, {x.type}, {n_integer.type} }}", 1)
@@ -45,7 +52,7 @@ def reduce_moderate_angle(x: Value, as_pair: bool) -> tuple[Value, Pair]:
     n, n_integer = round_to_integer(x * 0.6366197723675814)
     r = fma(n, -first, x)
     if not as_pair:
-        return n_integer, Pair(fma(n, -second, r), r.like(0.0))  # of floats: no r is below 2^-31, n third below 2^-83
+        return n_integer, Pair(fma(n, -second, r), r.like(0.0))  # of floats: n third is below 2^-68
     product = two_product(n, second)
     difference = two_sum(r, -product.high)
     return n_integer, fast_two_sum(difference.high, fma(n, -third, difference.low - product.low))
@@ -92,10 +99,10 @@ def short_cos_kernel(x: Value) -> Value:
 def circular(x: Value, quarter_turns: int) -> Value:
     """sin(x + quarter_turns pi/2)."""
     if x.elem == "float":
-        n, r = reduce_angle(x.to_double(), as_pair=False)
+        n, r = reduce_angle(x.to_double(), is_large(x), as_pair=False)
         sine, cosine = short_sin_kernel(r.high), short_cos_kernel(r.high)
     else:
-        n, r = reduce_angle(x, as_pair=True)
+        n, r = reduce_angle(x, is_large(x), as_pair=True)
         sine, cosine = total(sin_kernel(r)), total(cos_kernel(r))
     n = n + quarter_turns
     value = select((n & 1).equals(0), sine, cosine)
@@ -116,11 +123,11 @@ def cos(x: Value) -> Value:
 def tan(x: Value) -> Value:
     """sin / cos or -cos / sin; of doubles both as pairs: single roundings would add up to three ulps."""
     if x.elem == "float":
-        n, r = reduce_angle(x.to_double(), as_pair=False)
+        n, r = reduce_angle(x.to_double(), is_large(x), as_pair=False)
         even, sine, cosine = (n & 1).equals(0), short_sin_kernel(r.high), short_cos_kernel(r.high)
         result = (select(even, sine, -cosine) / select(even, cosine, sine)).to_float()
     else:
-        n, r = reduce_angle(x, as_pair=True)
+        n, r = reduce_angle(x, is_large(x), as_pair=True)
         even, sines, cosines = (n & 1).equals(0), fast_two_sum(*sin_kernel(r)), fast_two_sum(*cos_kernel(r))
         above = Pair(*(select(even, s, -c) for s, c in zip(sines, cosines, strict=True)))
         below = Pair(*(select(even, c, s) for s, c in zip(sines, cosines, strict=True)))
