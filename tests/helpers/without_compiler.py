@@ -158,6 +158,7 @@ ROWS = [
     (GRAPHS, "compiler/test_stack_runtime.py"),
     (GRAPHS, "compiler/test_targets.py"),
     (DISK, "runtime/test_linking.py"),
+    (ROUTINES, "runtime/test_deferred.py"),
     (GRAPHS, "compiler/test_threads.py"),
     (TEXTS, "compiler/test_variants.py", "test_more_iterations_need_no_more_functions"),
     (GRAPHS, "compiler/test_vector_math.py"),

@@ -55,7 +55,7 @@ class Code:
         if unit is not None:
             _by_name.setdefault(unit.name, self)
             for key in unit.exports.values():
-                _codes.setdefault(key, self)
+                offer(key, self)
 
     def address(self, name: str) -> int:
         """Where a function or global variable is; 0 where there is none."""
@@ -88,6 +88,11 @@ class _Engine:
 
 _codes: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()  # by function: see `compiler.shared`
 _by_name: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
+
+
+def offer(key: str, code: Code) -> None:
+    """Has other programs find the function of this key in this code."""
+    _codes.setdefault(key, code)
 
 
 def known(key: str) -> Code | None:

@@ -12,6 +12,7 @@ Nothing here multiplies subnormal numbers: integers and additions bring them to 
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ def room(terms: int, rows: int, columns: int, size: int) -> int:
 
 def look_out(e: Emitter) -> None:
     """Leaves a tile that is watched, and says so, where the processor has noted a subnormal number."""
-    noted = e.op(f"icmp ne i32 {e.op(f'and i32 {_notes(e)[1]}, {NOTED}')}, 0")
+    noted = _has_noted(e, _notes(e)[1])
     with when_it_leaves(e, e.op(f"and i1 {noted}, {e.op('icmp ne ptr %watch, null')}")):
         e.do("store i64 1, ptr %watch")
         e.do("ret void")
@@ -53,6 +54,13 @@ class Watch:
     def __init__(self, e: Emitter):
         self.e, self.at = e, e.slot(WATCH, 8)
         e.slots.append(f"  store {WATCH} zeroinitializer, ptr {self.at}")
+        self._forget_others()
+
+    def _forget_others(self) -> None:
+        """Forgets what others have met in this thread."""
+        slot, notes = _notes(self.e)
+        with when(self.e, _has_noted(self.e, notes)):
+            _forget(self.e, slot, notes)
 
     def begin_panel(self) -> None:
         """Forgets what is known of the panel before."""
@@ -81,6 +89,15 @@ def _notes(e: Emitter) -> tuple[str, str]:
     return slot, e.op(f"load i32, ptr {slot}")
 
 
+def _has_noted(e: Emitter, notes: str) -> str:
+    return e.op(f"icmp ne i32 {e.op(f'and i32 {notes}, {NOTED}')}, 0")
+
+
+def _forget(e: Emitter, slot: str, notes: str) -> None:
+    e.do(f"store i32 {e.op(f'and i32 {notes}, {~NOTED}')}, ptr {slot}")
+    e.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {slot})")
+
+
 @remembered(16)
 def text(t: Type, width: int) -> str:
     """Parameters and body of the function that multiplies where a tile has met subnormal numbers, with its arguments
@@ -90,6 +107,12 @@ def text(t: Type, width: int) -> str:
     careful.write()
     e = careful.e
     return "\n".join([f"({PARAMETERS}) {COLD}", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def without(tile: int, watch: int, *given: int) -> None:
+    """The call of a tile that looks out for nothing, with the arguments of `text`: what is done where there is none."""
+    *of_tile, _ = given
+    ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * (len(of_tile) + 1))(tile)(*of_tile, 0)
 
 
 class Room(NamedTuple):
@@ -139,9 +162,7 @@ class _Careful:
     def _as_usual(self) -> None:
         """There are no subnormal numbers here: what was noted is forgotten."""
         e = self.e
-        slot, notes = _notes(e)
-        e.do(f"store i32 {e.op(f'and i32 {notes}, {~NOTED}')}, ptr {slot}")
-        e.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {slot})")
+        _forget(e, *_notes(e))
         given = "i64 %k, i64 %step, i64 %by_a, i64 %by_b, i64 %across, i64 %lanes, i1 %adds, i64 %rows"
         e.do(f"call void %tile(ptr %a, ptr %b, ptr %c, {given}, ptr null)")
         e.do("ret void")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from catena.compiler.emit import subnormal_products
 from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.loop import write_loop
@@ -19,7 +20,7 @@ from catena.compiler.graph.region import Region
 from catena.compiler.graph.simplify import simplify
 from catena.compiler.kernels import loops, schedules
 from catena.compiler.machine import X86_64, Machine
-from catena.compiler.native import host, lengths, link, shared, workers
+from catena.compiler.native import cache, host, lengths, link, shared, workers
 from catena.compiler.native.executable import Executable, Parts
 from catena.compiler.native.image import image
 from catena.compiler.native.recording import replaced
@@ -32,6 +33,7 @@ from catena.core.context import context
 from catena.core.errors import CompileError
 from catena.core.lazy import has_compiler
 from catena.core.stack import is_stack
+from catena.runtime.deferred import Deferred, deferred
 from catena.runtime.native import Code, Unit, units
 
 
@@ -224,13 +226,27 @@ def _kernels(division: shared.Plan, times: link.Times) -> dict[str, Code]:
     """Where the functions are that a program calls: new ones are compiled, and offered to other programs."""
     codes = dict(division.codes)
     for part in division.kernels:
-        name = link.object_name(part.text, part.level)
-        compiled = link.object_code(name, part.text, times, part.level)
-        linked = [codes[function.name] for function in part.imports]
-        code = Code(compiled, host.new_generator, linked, Unit(name, part.exports, part.imports))
-        codes |= dict.fromkeys(part.exports, code)
+        code = _later(part) if part.arguments and cache.directory() is None else None
+        codes |= dict.fromkeys(part.exports, code or _code(part, codes, times))
         times.mark("load")
     return codes
+
+
+def _code(part: shared.Part, codes: dict[str, Code], times: link.Times) -> Code:
+    """A part, compiled and loaded, beside the code that it calls."""
+    name = link.object_name(part.text, part.level)
+    compiled = link.object_code(name, part.text, times, part.level)
+    linked = [codes[function.name] for function in part.imports]
+    return Code(compiled, host.new_generator, linked, Unit(name, part.exports, part.imports))
+
+
+def _later(part: shared.Part) -> Deferred | None:
+    """A part that is compiled when it is first called, if ever. Not where there is a cache on disk: there it is
+    compiled once, and programs that are found there find it.
+    """
+    unit = Unit(link.object_name(part.text, part.level), part.exports, part.imports)
+    make = lambda: _code(part, {}, link.Times())
+    return deferred(unit, part.arguments, make, subnormal_products.without)
 
 
 def loop_text(closed_jaxpr, name: str) -> str:

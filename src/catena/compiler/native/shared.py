@@ -23,6 +23,7 @@ class Part:
     level: int  # LLVM's effort
     exports: dict[str, str]  # functions that others may call: what their machine code depends on, by name
     imports: list[Function]  # functions that it calls
+    arguments: int = 0  # of the only function, where that hardly ever runs
 
 
 @dataclass
@@ -43,7 +44,7 @@ def plan(module: Module, level: int) -> Plan:
     own, new, codes = _reached(module, keys)
     cold = [name for name in new if COLD in module.functions[name]]
     together = [name for name in new if name not in cold]
-    kernels = [_part(module, [name], keys, frequent, 0) for name in cold]
+    kernels = [_cold(module, name, keys, frequent) for name in cold]
     if together:
         kernels.append(_part(module, together, keys, frequent, level))
     text, calls = module.of_entry(own)
@@ -58,6 +59,13 @@ def _part(module: Module, names: list[str], keys: dict[str, str], frequent: froz
     text = _whole(module, module.of_functions(names, exports), frequent)
     called = {name for each in names for name in facts(module.functions[each]).calls}.difference(names)
     return Part(text, level, exports, [Function(name, keys[name]) for name in sorted(called)])
+
+
+def _cold(module: Module, name: str, keys: dict[str, str], frequent: frozenset[str]) -> Part:
+    """A function that hardly ever runs."""
+    part = _part(module, [name], keys, frequent, 0)
+    part.arguments = module.functions[name].partition(")")[0].count(",") + 1
+    return part
 
 
 def _whole(module: Module, text: str, frequent: frozenset[str]) -> str:
