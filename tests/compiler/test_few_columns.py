@@ -10,6 +10,7 @@ from catena.core.config import override
 
 SHAPES = [(900, 300, 3), (60, 50, 2), (17, 400, 3), (70, 16, 4), (33, 129, 7), (300, 9, 3), (5, 4000, 3), (130, 70, 8)]
 SHAPES += [(17, 64, 8), (33, 1000, 8), (41, 129, 4), (15, 300, 8)]  # half a vector of columns
+SHAPES += [(17, 128, 10), (33, 1000, 9), (15, 300, 10), (41, 129, 5)]  # little more
 DTYPES = ["float32", "float64", "bfloat16", "int32"]
 
 
@@ -52,7 +53,7 @@ def test_each_column_has_the_bits_of_a_product_with_it_alone(terms, dtype):
         np.testing.assert_array_equal(f(x, w[:, :2]), np.stack(columns[:2], 1))
 
 
-@pytest.mark.parametrize("columns", [2, 3, 5, 7, 8])
+@pytest.mark.parametrize("columns", [2, 3, 5, 7, 8, 10])
 def test_a_batch_has_the_bits_of_its_members(columns):
     x, w = arrays((3, 40, 90), (3, 90, columns))
     f = jax.jit(jnp.matmul)
@@ -63,7 +64,7 @@ def test_a_batch_has_the_bits_of_its_members(columns):
     np.testing.assert_array_equal(jax.jit(jax.vmap(lambda a, b: a @ b, (0, None)))(x, w[0]), same)
 
 
-@pytest.mark.parametrize("columns", [2, 3, 5, 8])
+@pytest.mark.parametrize("columns", [2, 3, 5, 8, 10])
 def test_rows_have_the_bits_of_fewer_rows(columns):
     x, w = arrays((100, 200), (200, columns))
     f = jax.jit(jnp.matmul)

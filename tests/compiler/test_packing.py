@@ -366,7 +366,7 @@ def test_threads_share_smaller_products_in_programs_of_many_steps():
         steps = planned(f, whole(19, rows, terms), whole(20, terms, columns)).steps()
         return next(s.tasks.total for _, s in steps if s.name == "contract")
 
-    assert tasks(12, 256, 512, 10) > 1 == tasks(1, 256, 512, 10) == tasks(12, 63, 129, 128)
+    assert tasks(12, 256, 512, 12) > 1 == tasks(1, 256, 512, 12) == tasks(12, 63, 129, 128)
 
 
 def layers(x, *weights):

@@ -22,6 +22,8 @@ ROWS_READING = 2  # for each of which the columns of a right operand would be ga
 FEWEST_ROWS, FEWEST_TERMS = 16, 16  # where lanes are terms, from which the right operand is copied to have them so
 LEAST_IN_TILES = 512  # multiplications
 TERMS_FOR_A_ROW = 2  # from more on so few rows read a right operand that packing it is not worth it: lanes are terms
+LITTLE_MORE = 1.25  # halves of a vector that columns fill: ten classes are five eighths of 16 floats
+LONG_BESIDE_MORE = 128  # terms of their sums
 FEWEST_BESIDE_VECTOR = 64  # rows or columns where one operand is a vector, and the other is read once
 
 
@@ -68,13 +70,15 @@ def _is_far(v: Value, side: int, machine: Machine) -> bool:
 
 
 def is_half(v: Value, side: int, machine: Machine) -> bool:
-    """Whether the columns of a right operand fill half a vector, and a near cache holds their terms. As many rows of
-    a left one find a matrix in panels in loops, where it is packed once.
+    """Whether the columns of a right operand fill half a vector, or little more where sums are long, and a near cache
+    holds their terms. As many rows of a left one find a matrix in panels in loops, where it is packed once.
     """
     _, _, n, terms = sizes(v)
     size = v.dtype.itemsize
     near = n * terms * size <= machine.memory.second_cache
-    return side == 1 and n > FEW and 2 * n * size == machine.vector_bytes and terms >= LONG and near
+    halves = 2 * n * size / machine.vector_bytes
+    filled = halves == 1 and terms >= LONG or 1 < halves <= LITTLE_MORE and terms >= LONG_BESIDE_MORE
+    return side == 1 and n > FEW and filled and near
 
 
 def accumulators(v: Value, machine: Machine) -> int:
