@@ -29,6 +29,7 @@ MOST_MADE_THERE = 32  # values that the matrix of a product with a vector is mad
 WIDE = 8  # elements in a row
 WHOLE = 4  # bytes of an element, of which a vector has as many as of the places that it is computed from
 LONG_ROW = 128  # elements: what is computed once for each row of so many is nothing beside these
+MANY = 1 << 14  # elements beside which those of a row are nothing
 OFTEN = 4  # times that what lanes gather is read, from which on it is stored: by a pad, most is thrown away
 FEWER = 4  # times as many elements as a gather reads: they are not computed for it
 BORDER = 4  # a border is at most one part of so many of what a pad makes
@@ -161,7 +162,8 @@ class Storage:
             return None
         for u in users:
             cheap = CHEAP_BESIDE if _is_beside(u, v) or self._is_of_places(u, v) else CHEAP
-            wasted = _reads_again(u, v) >= OFTEN and reads(v, self.stored, _lanes_gather)
+            often = _reads_again(u, v) >= OFTEN
+            wasted = often and (reads(v, self.stored, _lanes_gather) or _is_row_of_many(u, v, weight))
             if (axes := _folded(u, v)) and self._is_long(v, axes):
                 return f"{u.form} v{u.number} folds short rows, of which lanes hold many where little is done"
             is_place = u.form == "gather" and v is not u.args[0] and u.size >= LONG_ROW * v.size
@@ -303,6 +305,15 @@ def _reads_again(user: Value, v: Value) -> float:
     if user.form != "broadcast":
         return 1.0
     return math.prod(user.shape[: _end_of_own(user, v)]) / max(v.size, 1)
+
+
+def _is_row_of_many(user: Value, v: Value, weight: float) -> bool:
+    """Whether floats are spread over so many rows that a step for them alone, of two operations, is nothing beside
+    these; of one for halves, which are widened and rounded for it.
+    """
+    if user.form != "broadcast" or user.size < MANY or KIND[v.dtype] != "f":
+        return False
+    return weight >= (1 if v.dtype.itemsize < WHOLE else CHEAP)
 
 
 def _end_of_own(broadcast: Value, v: Value) -> int:
