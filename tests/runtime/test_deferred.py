@@ -24,8 +24,8 @@ def code() -> Code:
     return Code(link.compile_text(WRITES, link.Times(), 0)[0], host.new_generator)
 
 
-def later(make, otherwise=None):
-    found = deferred.deferred(Unit("of a test", {"writes": "key of a test"}, []), 2, make, otherwise)
+def later(make, is_needless=lambda to, x: False, instead=None):
+    found = deferred.deferred(Unit("of a test", {"writes": "key of a test"}, []), 2, make, is_needless, instead)
     if found is None:
         pytest.skip("no code can be written here")
     return found
@@ -48,6 +48,16 @@ def test_it_is_made_when_it_is_called_first():
     assert len(made) == 1
 
 
+def test_it_is_not_made_where_it_is_needless():
+    made, to = [], ctypes.c_int64()
+    found = later(lambda: made.append(code()) or made[-1], lambda to, x: x < 10)
+    write = WRITE(found.address("writes"))
+    write(ctypes.addressof(to), 3)
+    assert (to.value, made) == (0, [])
+    write(ctypes.addressof(to), 30)
+    assert to.value == 30
+
+
 def test_something_else_is_called_where_it_cannot_be_made(monkeypatch):
     given, said = [], []
     monkeypatch.setattr(sys, "unraisablehook", said.append)
@@ -55,7 +65,7 @@ def test_something_else_is_called_where_it_cannot_be_made(monkeypatch):
     def make():
         raise MemoryError("none is left")
 
-    found = later(make, lambda *x: given.append(x))
+    found = later(make, instead=lambda *x: given.append(x))
     WRITE(found.address("writes"))(16, 7)
     assert given == [(16, 7)]
     assert isinstance(said[0].exc_value, MemoryError)
@@ -63,7 +73,7 @@ def test_something_else_is_called_where_it_cannot_be_made(monkeypatch):
 
 def test_there_is_none_where_no_code_can_be_written(monkeypatch):
     monkeypatch.setattr(deferred.images, "pages", lambda _: None)
-    assert deferred.deferred(Unit("of a test", {"writes": "another key"}, []), 2, code, None) is None
+    assert deferred.deferred(Unit("of a test", {"writes": "another key"}, []), 2, code, None, None) is None
 
 
 PRODUCTS = """
@@ -76,6 +86,7 @@ texts, compile_text = [], link.compile_text
 link.compile_text = lambda text, *rest: texts.append(text) or compile_text(text, *rest)
 multiply = jax.jit(lambda x, y: x @ y)
 x, y = (np.random.default_rng(i).standard_normal((200, 200), np.float32) for i in range(2))
+np.float32(1e-39) * np.ones(9, np.float32)  # which the processor notes
 made = [np.asarray(multiply(x, y)).tobytes()]
 before = any("%tile, ptr %watch" in text for text in texts)
 x[::3] *= np.float32(1e-39)

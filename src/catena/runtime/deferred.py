@@ -16,7 +16,7 @@ from catena.runtime.native import Code, Unit, offer
 
 _JUMPS = platform.machine().lower() in ("x86_64", "amd64")
 _Make = Callable[[], Code]
-_Otherwise = Callable[..., None]
+_Instead = Callable[..., None]
 
 
 class Deferred(Code):
@@ -33,10 +33,13 @@ class Deferred(Code):
         return images.address(self._pages) if self.unit is not None and name in self.unit.exports else 0
 
 
-def deferred(unit: Unit, arguments: int, make: _Make, otherwise: _Otherwise) -> Deferred | None:
+def deferred(
+    unit: Unit, arguments: int, make: _Make, is_needless: Callable[..., bool], instead: _Instead
+) -> Deferred | None:
     """The only function of a unit, which takes so many integers and addresses, to be made by `make` when it is first
-    called. Where that fails, `otherwise` is called in its place, and the error is printed: it has no other way out.
-    None where no code can be written here, or the function calls others.
+    called, unless it `is_needless`, which does what is to be done then. Where that fails, another is called `instead`,
+    and the error is printed: it has no other way out. None where no code can be written here, or the function calls
+    others.
     """
     (name,) = unit.exports
     cell = (ctypes.c_uint64 * 1)()
@@ -48,9 +51,11 @@ def deferred(unit: Unit, arguments: int, make: _Make, otherwise: _Otherwise) -> 
 
     def first(*given: int) -> None:
         try:
+            if is_needless(*given):
+                return
             made.append(make())  # twice where two threads come at once: both stay
         except BaseException:
-            otherwise(*given)
+            instead(*given)
             raise
         cell[0] = made[-1].address(name)
         type_(cell[0])(*given)

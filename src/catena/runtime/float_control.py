@@ -6,8 +6,13 @@ says that they may count as zero. A thread has its own.
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import platform
+from collections.abc import Callable
 from typing import NamedTuple
+
+from catena.runtime import images
 
 
 class Control(NamedTuple):
@@ -66,3 +71,22 @@ define internal void @flush_subnormals(ptr %kept) nounwind {{
   ret void
 }}
 """
+
+
+# sub rsp, 8; stmxcsr [rsp]; and dword [rsp], ~2; ldmxcsr [rsp]; add rsp, 8; ret
+_FORGET = bytes.fromhex("4883ec08 0fae1c24 832424fd 0fae1424 4883c408 c3")
+
+
+def forget_subnormal() -> None:
+    """Has an x86 processor forget that this thread has met subnormal numbers, which it notes in this register too."""
+    _forgetting()()
+
+
+@functools.cache
+def _forgetting() -> Callable[[], None]:
+    pages = images.pages(_FORGET)
+    if pages is None:
+        raise MemoryError("the system gives no memory for code")
+    function = ctypes.CFUNCTYPE(None)(images.address(pages))
+    function._kept = pages  # type: ignore[attr-defined]
+    return function

@@ -23,6 +23,7 @@ from catena.compiler.emit.module import COLD
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.types import Type, literal, vector
 from catena.compiler.vector_math.text import FORMATS
+from catena.runtime import float_control
 
 POWER = {
     "float": 48,
@@ -42,7 +43,7 @@ def room(terms: int, rows: int, columns: int, size: int) -> int:
 
 def look_out(e: Emitter) -> None:
     """Leaves a tile that is watched, and says so, where the processor has noted a subnormal number."""
-    noted = _has_noted(e, _notes(e)[1])
+    noted = e.op(f"icmp ne i32 {e.op(f'and i32 {_notes(e)[1]}, {NOTED}')}, 0")
     with when_it_leaves(e, e.op(f"and i1 {noted}, {e.op('icmp ne ptr %watch, null')}")):
         e.do("store i64 1, ptr %watch")
         e.do("ret void")
@@ -54,13 +55,6 @@ class Watch:
     def __init__(self, e: Emitter):
         self.e, self.at = e, e.slot(WATCH, 8)
         e.slots.append(f"  store {WATCH} zeroinitializer, ptr {self.at}")
-        self._forget_others()
-
-    def _forget_others(self) -> None:
-        """Forgets what others have met in this thread."""
-        slot, notes = _notes(self.e)
-        with when(self.e, _has_noted(self.e, notes)):
-            _forget(self.e, slot, notes)
 
     def begin_panel(self) -> None:
         """Forgets what is known of the panel before."""
@@ -89,15 +83,6 @@ def _notes(e: Emitter) -> tuple[str, str]:
     return slot, e.op(f"load i32, ptr {slot}")
 
 
-def _has_noted(e: Emitter, notes: str) -> str:
-    return e.op(f"icmp ne i32 {e.op(f'and i32 {notes}, {NOTED}')}, 0")
-
-
-def _forget(e: Emitter, slot: str, notes: str) -> None:
-    e.do(f"store i32 {e.op(f'and i32 {notes}, {~NOTED}')}, ptr {slot}")
-    e.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {slot})")
-
-
 @remembered(16)
 def text(t: Type, width: int) -> str:
     """Parameters and body of the function that multiplies where a tile has met subnormal numbers, with its arguments
@@ -109,10 +94,25 @@ def text(t: Type, width: int) -> str:
     return "\n".join([f"({PARAMETERS}) {COLD}", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
+def is_needless(tile: int, watch: int, *given: int) -> bool:
+    """Whether a tile does without the function of `text`, which is given these arguments: it is called again, once what
+    the thread has met before is forgotten.
+    """
+    float_control.forget_subnormal()
+    _call_tile(tile, given, watch)
+    met = ctypes.c_int64.from_address(watch)
+    has_met, met.value = met.value, 0
+    return not has_met
+
+
 def without(tile: int, watch: int, *given: int) -> None:
-    """The call of a tile that looks out for nothing, with the arguments of `text`: what is done where there is none."""
+    """The call of a tile that looks out for nothing: what is done where there is no such function."""
+    _call_tile(tile, given, 0)
+
+
+def _call_tile(tile: int, given: tuple[int, ...], watch: int) -> None:
     *of_tile, _ = given
-    ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * (len(of_tile) + 1))(tile)(*of_tile, 0)
+    ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * (len(of_tile) + 1))(tile)(*of_tile, watch)
 
 
 class Room(NamedTuple):
@@ -162,7 +162,9 @@ class _Careful:
     def _as_usual(self) -> None:
         """There are no subnormal numbers here: what was noted is forgotten."""
         e = self.e
-        _forget(e, *_notes(e))
+        slot, notes = _notes(e)
+        e.do(f"store i32 {e.op(f'and i32 {notes}, {~NOTED}')}, ptr {slot}")
+        e.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {slot})")
         given = "i64 %k, i64 %step, i64 %by_a, i64 %by_b, i64 %across, i64 %lanes, i1 %adds, i64 %rows"
         e.do(f"call void %tile(ptr %a, ptr %b, ptr %c, {given}, ptr null)")
         e.do("ret void")

@@ -246,7 +246,7 @@ def _later(part: shared.Part) -> Deferred | None:
     """
     unit = Unit(link.object_name(part.text, part.level), part.exports, part.imports)
     make = lambda: _code(part, {}, link.Times())
-    return deferred(unit, part.arguments, make, subnormal_products.without)
+    return deferred(unit, part.arguments, make, subnormal_products.is_needless, subnormal_products.without)
 
 
 def loop_text(closed_jaxpr, name: str) -> str:
