@@ -81,6 +81,28 @@ def test_in_loops():
     np.testing.assert_allclose(made, p, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("rate", [0.5, -0.5, 0.1])
+def test_rounded_together_with_sums(rate):
+    """As in loops: of tables, and of what is zero with some sign."""
+    i = jnp.asarray(RNG.integers(0, 2000, (4, 50)), jnp.int32)
+    rows = lambda i, u: jnp.zeros(SHAPE).at[i].add(u)  # noqa: E731
+    steps = [lambda p, g: p - rate * g, lambda p, g: rate * g + p, lambda p, g: rate * p - g, lambda p, g: g - g * rate]
+    for step in steps:
+        for p in (numbers(SHAPE, "float32"), -jnp.zeros(SHAPE)):
+            u = numbers((4, 50, 72), "float32")
+            apart = lambda p, g: jax.lax.optimization_barrier((step(p, jax.lax.optimization_barrier(g)), g))[0]  # noqa: E731
+            run = lambda one, p: jax.jit(lambda p: jax.lax.scan(lambda p, d: (one(p, rows(*d)), None), p, (i, u))[0])(p)
+            same_bits(run(step, p), run(apart, p))
+
+
+def test_tables_that_loops_carry_are_changed_in_place():
+    i = jnp.asarray(RNG.integers(0, 9000, (4, 50)), jnp.int32)
+    step = lambda p, i: (p - 0.1 * jax.grad(lambda p: jnp.sum(p[i] ** 3))(p), None)  # noqa: E731
+    p = numbers((9000, 72), "float32")
+    program = jax.jit(lambda p: jax.lax.scan(step, p, i)[0]).lower(p).compile()
+    assert program.memory_analysis().temp_size_in_bytes < p.nbytes / 8
+
+
 def test_what_others_read_too_is_there():
     p, i, u = numbers(SHAPE, "float32"), jnp.asarray([7, 7, 1]), numbers((3, 72), "float32")
 

@@ -15,15 +15,15 @@ import numpy as np
 
 from catena.compiler.graph import constants
 from catena.compiler.graph.forms import Concatenate, Indices, Iota, Reduce, Scatter
-from catena.compiler.graph.insertion import Writer, insert
+from catena.compiler.graph.insertion import Writer, insert, number
 from catena.compiler.graph.region import Region, Value
 from catena.core.dtypes import KIND
 
-LEAST = 1 << 18  # bytes of the result
+LEAST = 1 << 13  # bytes of the result
 PART = 4  # of it, one over that at most are rows that are written: these are read and written a few times
 LINE = 64  # bytes: a shorter row costs as much
 FEW = 64  # rows that are compared with each other
-OPS = frozenset(("add", "sub", "mul", "neg"))  # by which a number is made of numbers with the bits of the program
+OPS = frozenset(("add", "sub", "mul", "neg", "fma"))  # by which results are made of updates
 MOST_OPS = 16  # of these in a result
 Readers = Mapping[int, Sequence[Value]]
 
@@ -42,7 +42,9 @@ def write(region: Region) -> None:
             if found.pays:
                 made[v.number] = found.write()
     if made:
+        last = [v for v in live if v.number in made]  # once all that reads what they are written into is computed
         insert(region, made)
+        number(region, [*(v for v in region.values if v not in last), *last])
 
 
 class _Result:
@@ -130,14 +132,15 @@ class _Result:
         if x.form != "map":
             return x
         args = [self._elsewhere(a) for a in x.args]
-        if not any(isinstance(a, Value) for a in args):
-            return np.asarray(constants.DONE[KIND[x.dtype]][x.params.op](*args), x.dtype)
-        if _leaves_as_it_is(x.params.op, args[-1]):
-            return args[0]
         if all(a is b for a, b in zip(args, x.args)):
             return x
+        op, args = _sum_with_zero(x.params.op, args)
+        if op != "fma" and not any(isinstance(a, Value) for a in args):
+            return np.asarray(constants.DONE[KIND[x.dtype]][op](*args), x.dtype)
+        if _leaves_as_it_is(op, args[-1]):
+            return args[0]
         full = (a if isinstance(a, Value) else self.w.constant(a, x.dtype) for a in args)
-        return self.w.map(x.params.op, *(self.w.broadcast_in_dim(a, x.shape) for a in full))
+        return self.w.map(op, *(self.w.broadcast_in_dim(a, x.shape) for a in full))
 
 
 def _number(x: Value) -> Value | None:
@@ -147,6 +150,14 @@ def _number(x: Value) -> Value | None:
         if not x.ndim:
             return x
     return None
+
+
+def _sum_with_zero(op: str, args: list) -> tuple[str, list]:
+    """An operation, which is a sum where the product of an `fma` is known to be zero, and so is not rounded."""
+    if op != "fma" or any(isinstance(a, Value) for a in args[:2]):
+        return op, args
+    product = np.multiply(*args[:2])
+    return ("add", [args[2], product]) if product == 0 and 0 in args[:2] else (op, args)
 
 
 def _leaves_as_it_is(op: str, last: Value | np.ndarray) -> bool:
