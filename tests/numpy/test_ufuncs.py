@@ -3,6 +3,8 @@ methods.
 """
 
 import operator
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -620,3 +622,15 @@ def test_integer_powers_are_one_equation_and_wrap_around():
     wanted = [-(2**31), -27, pow(7, 100, 2**32), -1]
     assert (x**n).tolist() == catena.jit(jnp.power)(x, n).tolist() == wanted
     assert len(catena.make_jaxpr(jnp.power)(x, n).jaxpr.eqns) == 1
+
+
+def test_few_modules_are_loaded_for_a_function():
+    """What runs and cumulates is for its methods, which are rare."""
+    script = """
+import sys
+import catena.numpy as jnp
+print(*[name for name in ("vectorization", "cumulative") if jnp.maximum and f"catena.numpy.{name}" in sys.modules])
+assert jnp.add.accumulate(jnp.arange(4)).tolist() == [0, 1, 3, 6]
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("\n", "")

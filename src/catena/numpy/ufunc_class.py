@@ -16,6 +16,7 @@ import numpy as np
 
 from catena import lax
 from catena.core.array import Array
+from catena.core.lazy import LazyModule
 from catena.core.traceback import shorten
 from catena.numpy.boundary import (
     array_arguments,
@@ -27,9 +28,10 @@ from catena.numpy.boundary import (
     user_dtype,
 )
 from catena.numpy.protocol import Overridden, answer, present_as
-from catena.numpy.vectorization import vectorize
-from catena.transform.make_jaxpr import eval_shape
 from catena.typing import ArrayLike, DTypeLike
+
+vectorization = LazyModule("catena.numpy.vectorization")
+make_jaxpr = LazyModule("catena.transform.make_jaxpr")
 
 
 class _Parts(NamedTuple):
@@ -129,7 +131,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         call, func = self._ufunc.call, self._ufunc.func
         if call is not None:
             return call(*args)
-        return vectorize(func)(*array_arguments(self.__name__, *args))
+        return vectorization.vectorize(func)(*array_arguments(self.__name__, *args))
 
     def __eq__(self, other):
         return isinstance(other, ufunc) and self._ufunc == other._ufunc
@@ -218,7 +220,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         return lax.scan(step, start, (rest, mask))[0]
 
     def _dtype_of_results(self, *args):
-        return eval_shape(self._of_elements, *args).dtype
+        return make_jaxpr.eval_shape(self._of_elements, *args).dtype
 
     def _along(self, a, axis, dtype):
         """``a`` in the dtype asked for, with the axis in front, that axis, and the rank."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from catena.core.lazy import LazyModule
 from catena.numpy import arithmetic, elementary, integers, logic
 from catena.numpy.boundary import as_array_argument, canonical_axis, static_axis
-from catena.numpy.cumulative import cumprod, cumsum
 from catena.numpy.logic import truth
 from catena.numpy.reductions import all, any, max, min, prod, sum
 from catena.numpy.ufunc_class import register, ufunc
+
+cumulative = LazyModule("catena.numpy.cumulative")
 
 
 def _without_dtype(reduction):
@@ -33,12 +35,12 @@ def _truth_reduction(reduction, neutral):
     return reduce
 
 
-def _cumulative(fun):
+def _cumulative(name: str):
     def accumulate(a, axis=0, dtype=None):
         a = as_array_argument("accumulate", a)
         if axis is not None:  # of a scalar there is none, unlike for `cumsum`
             canonical_axis(static_axis(axis), a.ndim)
-        return fun(a, axis, dtype)
+        return getattr(cumulative, name)(a, axis, dtype)
 
     return accumulate
 
@@ -59,9 +61,9 @@ def _binary(fun, identity=None, **methods) -> ufunc:
     return register(ufunc(fun, 2, 1, identity=identity, call=fun, **methods))
 
 
-add = _binary(arithmetic.add, 0, reduce=sum, accumulate=_cumulative(cumsum), at=_scatter_add)
+add = _binary(arithmetic.add, 0, reduce=sum, accumulate=_cumulative("cumsum"), at=_scatter_add)
 subtract = _binary(arithmetic.subtract, at=_scatter_subtract)
-multiply = _binary(arithmetic.multiply, 1, reduce=prod, accumulate=_cumulative(cumprod), at=_scatter_multiply)
+multiply = _binary(arithmetic.multiply, 1, reduce=prod, accumulate=_cumulative("cumprod"), at=_scatter_multiply)
 maximum = _binary(arithmetic.maximum, reduce=_without_dtype(max))
 minimum = _binary(arithmetic.minimum, reduce=_without_dtype(min))
 negative = register(ufunc(arithmetic.negative, 1, 1, call=arithmetic.negative))
