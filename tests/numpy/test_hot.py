@@ -484,3 +484,70 @@ def test_large_arrays_of_two_dtypes_are_not_converted_first():
     found = x * i
     assert buffers.pool.made + buffers.pool.reused == taken + 1, "there is memory for the result alone"
     assert found.dtype == np.float32
+
+
+LONG = {
+    "add": jnp.add, "divide": jnp.divide, "maximum": jnp.maximum, "less": jnp.less, "floor_divide": jnp.floor_divide,
+    "power": jnp.power, "hypot": jnp.hypot, "+": infix.add, "<": infix.lt, "%": infix.mod,
+}  # fmt: skip
+LONG_ALONE = "isnan isfinite exp signbit logical_not reciprocal sign rint abs".split()
+DTYPES = ("float32", "bfloat16", "int8", "int32", "bool", "complex64")
+
+
+def often(f, *args):
+    """The result of a call that is made again and again, at last by a program: the same bits each time."""
+    want = jax.jit(f)(*args)
+    for _ in range(4):
+        found = f(*args)
+        assert (found.dtype, found.shape, found.weak_type) == (want.dtype, want.shape, want.weak_type)
+        assert np.asarray(found).tobytes() == np.asarray(want).tobytes()
+
+
+def long_array(shape, dtype):
+    x = jnp.asarray(RNG.uniform(0.25, 9, shape))
+    return x > 3 if dtype == "bool" else (x + 1j * x[::-1]).astype(dtype) if dtype == "complex64" else x.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", LONG)
+def test_long_arrays_have_the_bits_of_a_program_however_often(name, dtype):
+    """Of one shape and of two, with gaps, beside numbers, and of two dtypes."""
+    f, x, y = LONG[name], long_array((70, 300), dtype), long_array((70, 300), dtype)
+    pairs = [
+        (x, y),
+        (x, y[0]),
+        (y[:, :1], x),
+        (x.T, y.T),
+        (x.T, y[:, 0]),
+        (x[:, ::-1], y),
+        (x, long_array(300, "float32")),
+    ]
+    try:
+        jax.eval_shape(f, x, y)
+    except (TypeError, ValueError):
+        pytest.skip("not of this dtype")
+    for a, b in pairs:
+        often(f, a, b)
+    if dtype != "bool":
+        often(lambda x: f(x, 2), x)
+        often(lambda x: f(3, x), x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", LONG_ALONE)
+def test_a_long_array_has_the_bits_of_a_program_however_often(name, dtype):
+    f, x = getattr(jnp, name), long_array((70, 300), dtype)
+    try:
+        jax.eval_shape(f, x)
+    except (TypeError, ValueError):
+        pytest.skip("not of this dtype")
+    often(f, x)
+    often(f, x.T)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "max", "prod", "any", "norm"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_folds_of_many_numbers_have_the_bits_of_a_program(name, axis):
+    f = jnp.linalg.norm if name == "norm" else getattr(jnp, name)
+    x = long_array((130, 300), "float32")
+    often(lambda x: f(x if axis is not None else x.reshape(-1), axis=axis), x)

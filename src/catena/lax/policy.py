@@ -39,6 +39,9 @@ CONVERTED = CHOSEN = 1 << 14  # elements, from which on loops convert narrow flo
 CONVERTED_HALVES = 1 << 10  # likewise, to and from float16: NumPy takes each apart by itself, some 3 to 9 ns
 MANY_ROWS = 1 << 10  # that NumPy folds one after the other, some 20 ns each; arrays of fewer elements are not asked
 MANY_EXTREMA = 1 << 9  # rows in which NumPy looks for the greatest number, or its place, some 60 to 110 ns each
+FOLDED = 1 << 15  # elements, from which on a fold may be worth a program: NumPy takes 0.3 ns and more for each
+PROGRAMMED = 1 << 12  # elements, from which on several operations after each other are quicker as one program ...
+SPREAD = 1 << 16  # bytes of two, likewise of one operation on arrays of two shapes: NumPy takes 10 to 150 ns for a row
 SCANNED = 1 << 13  # elements, whose running sums and products NumPy takes 3 to 9 ns each for
 FEW = 16  # operands: of more, a program takes long to compile
 
@@ -119,13 +122,14 @@ def converts_soon(x: np.ndarray, dtype: np.dtype) -> bool:
     return x.size < (CONVERTED_HALVES if F16 in pair else LARGE if NARROW.isdisjoint(pair) else CONVERTED)
 
 
-def folds_long(shape: tuple, axis, rows: int = MANY_ROWS) -> bool:
+def folds_long(shape: tuple, axis, extremes: bool = False) -> bool:
     """Whether NumPy's fold along axes, those that its functions take, takes so long that it may be worth a program: of
-    many elements, or of so many short rows.
+    many elements, or of many short rows. NumPy finds the extremes of all elements as quickly as it reads them.
     """
     size = math.prod(shape)
-    if axis is None or size >= LARGE:
-        return size >= LARGE
+    if axis is None or size >= FOLDED:
+        return size >= (LARGE if extremes and axis is None else FOLDED)
+    rows = MANY_EXTREMA if extremes else MANY_ROWS
     axes = [a % len(shape) for a in ((axis,) if isinstance(axis, int) else axis)]
     row, innermost = 1, len(shape) - 1 in axes
     for d in reversed(range(len(shape))):  # dimensions that are folded, or kept, one beside the other, are one
@@ -163,10 +167,10 @@ class Whole(NamedTuple):
 # By the names of functions, or of families of them.
 _AT_ONCE = """
 any_mean any_variance average any_nanmean any_nanvar nanstd accumulate any_nansum trapezoid cov corrcoef sem matmul dot
-dot_product_attention softmax log_softmax logsumexp logmeanexp standardize convolve correlate convolve2d correlate2d
-fftconvolve detrend dct idct cholesky cho_factor lu_factor lu qr svd hessenberg schur polar eigh tridiagonal solve
-cho_solve lu_solve solve_triangular triangular_solve pdf logpdf transform map_coordinates einsum any_norm vector_norm
-matrix_norm cond histogram segment_sum segment_prod reduce_window conv_general_dilated conv_transpose
+dot_product_attention softmax log_softmax logsumexp logmeanexp standardize any_vdot convolve correlate convolve2d
+correlate2d fftconvolve detrend dct idct cholesky cho_factor lu_factor lu qr svd hessenberg schur polar eigh tridiagonal
+solve cho_solve lu_solve solve_triangular triangular_solve pdf logpdf transform map_coordinates einsum any_norm
+vector_norm matrix_norm cond histogram segment_sum segment_prod reduce_window conv_general_dilated conv_transpose
 conv_general_dilated_patches ragged_dot scaled_matmul vecdot tensordot sph_harm_y dctn idctn stft csd welch istft eig
 qdwh cholesky_update pinv lstsq tensorsolve qr_multiply eigh_tridiagonal rsf2csf expm expm_frechet funm sqrtm
 solve_sylvester logpmf polyval_of_many

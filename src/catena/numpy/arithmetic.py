@@ -49,11 +49,11 @@ from catena.numpy.hot import (
     REAL_OR_INTEGER,
     SCALAR_KINDS,
     ArrayLike,
+    are_for_numpy,
     binary,
     by_keyword,
     fits,
     nonzero_divisors,
-    ranks_agree,
     second_names,
     unary,
 )
@@ -443,10 +443,10 @@ def _clipped(arr, low, high):
     if dtype not in REAL_OR_INT:
         return None
     for bound in (low, high):
-        if type(bound) is Array and bound._value.dtype is dtype and ranks_agree(value, bound._value):
+        if type(bound) is Array and bound._value.dtype is dtype and are_for_numpy(value, bound._value):
             weak = weak and bound.weak_type
             bound = bound._value
-        elif bound is not None and not fits(dtype, type(bound), bound):
+        elif bound is not None and not fits(value, type(bound), bound):
             return None
         bounds.append(bound)
     larger, smaller = np.maximum, np.minimum

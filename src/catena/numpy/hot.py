@@ -26,7 +26,7 @@ from catena.core.lazy import has_compiler
 from catena.core.trace import Tracer
 from catena.core.traceback import shorten
 from catena.lax import native
-from catena.lax.policy import ELEMENTWISE, HALVES, INTEGERS, SHARED
+from catena.lax.policy import ELEMENTWISE, HALVES, INTEGERS, PROGRAMMED, SHARED, SPREAD
 from catena.lax.whole import whole
 from catena.numpy.boundary import SCALARS, scalar_array
 from catena.numpy.protocol import Overridden, answer, has_operator, present_as, takes_part
@@ -165,14 +165,14 @@ def unary(name: str, how, general, fast=REAL, weak: bool = True, inexact: bool =
             ufunc = ufuncs.get(value.dtype)
             if ufunc is not None and value.nbytes < LARGE:
                 return make_array(quiet.run(ufunc, value, out=...), weak and x._weak)
-            if inexact and ufuncs and value.dtype in BITS and value.nbytes < LARGE:
+            if inexact and ufuncs and value.dtype in BITS and value.size < PROGRAMMED:
                 value = value.astype(dtypes.to_inexact_dtype(value.dtype))
                 return make_array(quiet.run(ufuncs[value.dtype], value, out=...), weak and x._weak)
         elif inexact and ufuncs and type(x) is float and context.trace is None and not context.debug_checks:
             value = quiet.run(np.array, x, dtypes.canonical(F64))
             return make_array(quiet.run(ufuncs[value.dtype], value, out=...), weak)
         try:
-            return general(x)
+            return program(x) if is_for_program(x) else general(x)
         except Overridden as error:
             reason = error
         except Exception as error:
@@ -181,7 +181,8 @@ def unary(name: str, how, general, fast=REAL, weak: bool = True, inexact: bool =
         return answer(reason, fun, (x,), {})
 
     ufuncs = by_dtype(name, how, general, fast, 1)
-    general = whole(general, "elementwise") if is_own(how) else general
+    program = whole(general, "elementwise")
+    general = program if is_own(how) else general
     fun.__name__ = fun.__qualname__ = name
     return present_as(fun, fun)
 
@@ -202,13 +203,13 @@ def binary(
                 a = x._value
                 if type(y) is Array:
                     b = y._value
-                    if a.dtype is b.dtype and a.dtype in fast and a.nbytes < LARGE_OF_TWO and ranks_agree(a, b):
+                    if a.dtype is b.dtype and a.dtype in fast and a.nbytes < LARGE_OF_TWO and are_for_numpy(a, b):
                         try:
                             value = quiet.run(ufuncs[a.dtype], a, b, out=...)
                             return make_array(value, weak and x._weak and y._weak)
                         except (ValueError, TypeError):  # the general path says what is wrong
                             pass
-                elif a.dtype in fast and type(y) in scalars and a.nbytes < LARGE_OF_TWO and fits(a.dtype, type(y), y):
+                elif a.dtype in fast and type(y) in scalars and a.nbytes < LARGE_OF_TWO and fits(a, type(y), y):
                     try:
                         return make_array(quiet.run(ufuncs[a.dtype], a, y, out=...), weak and x._weak)
                     except ValueError:
@@ -218,7 +219,7 @@ def binary(
                 and type(x) in scalars
                 and (b := y._value).dtype in fast
                 and b.nbytes < LARGE_OF_TWO
-                and fits(b.dtype, type(x), x)
+                and fits(b, type(x), x)
             ):
                 try:
                     return make_array(quiet.run(ufuncs[b.dtype], x, b, out=...), weak and y._weak)
@@ -230,8 +231,8 @@ def binary(
                 except (ValueError, TypeError):
                     pass
         try:
-            if are_mixed(x, y):
-                return mixed(*(scalar_array(z) if type(z) is complex else z for z in (x, y)))
+            if are_for_program(x, y):
+                return program(*(scalar_array(z) if type(z) is complex else z for z in (x, y)))
             return general(x, y)
         except Overridden as error:
             reason = error
@@ -241,30 +242,42 @@ def binary(
         return answer(reason, fun, (x, y), {})
 
     ufuncs = by_dtype(name, how, general, fast, 2)
-    general = whole(general, "elementwise") if is_own(how) else general
-    mixed = whole(general, "elementwise")
+    program = whole(general, "elementwise")
+    general = program if is_own(how) else general
     fast = ufuncs.keys()
     fun.__name__ = fun.__qualname__ = name
     return present_as(fun, fun)
 
 
-def are_mixed(x, y) -> bool:
-    """Whether a large array meets one of another dtype or shape, or a complex number: a program converts and spreads
-    while it computes, where an operation after the other would write what it made of them first.
+def are_long(*values) -> bool:
+    """Whether NumPy values are so long that what NumPy goes over several times, or row by row, is quicker as one
+    program, once it comes again. A program would copy those with gaps first.
     """
-    if context.trace is not None:
+    long = [v for v in values if v.size >= PROGRAMMED]
+    return bool(long) and all([v.flags.c_contiguous for v in long])
+
+
+def is_for_program(x) -> bool:
+    """Whether an argument that has no fast path is so long that one program, once it comes again, is quicker than
+    operations that convert, spread and compute one after the other. On the hot path.
+    """
+    if type(x) is not Array or x._value.size < PROGRAMMED or context.trace is not None:
         return False
-    if type(x) is complex or type(y) is complex:
-        x, y = (y, x) if type(x) is complex else (x, y)
-        return type(x) is Array and x._value.nbytes >= LARGE and x._value.dtype in REAL
-    if type(x) is not Array or type(y) is not Array:
+    return x._value.flags.c_contiguous or x._value.nbytes >= LARGE
+
+
+def are_for_program(x, y) -> bool:
+    """Likewise, of two arguments of which one may be a number. On the hot path."""
+    a = x._value if type(x) is Array else None
+    b = y._value if type(y) is Array else None
+    if (a is None or a.size < PROGRAMMED) and (b is None or b.size < PROGRAMMED) or context.trace is not None:
         return False
-    a, b = x._value, y._value
-    return a.nbytes + b.nbytes >= LARGE and (a.dtype is not b.dtype or a.shape != b.shape and bool(a.ndim and b.ndim))
+    values = [v for v in (a, b) if v is not None]
+    return sum([v.nbytes for v in values]) >= LARGE or are_long(*values)
 
 
 def nonzero_divisors(numpy_fun):
-    """``numpy_fun``, a division, refusing integer divisors of zero, by which JAX divides differently."""
+    """``numpy_fun``, a division, refusing integer divisors of zero, by which JAX divides differently, and many."""
 
     def divide(x, y, out):
         kind = type(y)
@@ -272,8 +285,8 @@ def nonzero_divisors(numpy_fun):
             y = np.array(y, x.dtype)
         elif type(x) is not np.ndarray:
             x = np.array(x, y.dtype)
-        if y.dtype in INTEGERS and not y.all():
-            raise ValueError("an integer divisor is zero")
+        if y.dtype in INTEGERS and (y.size >= PROGRAMMED and y.flags.c_contiguous or not y.all()):
+            raise ValueError("an integer divisor is zero, or there are so many that a program is quicker")
         return numpy_fun(x, y, out=out)
 
     return divide
@@ -317,8 +330,12 @@ def positional_or_keyword(name: str, general) -> NamedUnary:
     return fun
 
 
-def ranks_agree(a, b) -> bool:
-    """Whether two NumPy values may broadcast together without a word about their ranks."""
+def are_for_numpy(a, b) -> bool:
+    """Whether two NumPy values may broadcast together without a word about their ranks, and NumPy is as quick as a
+    program: it takes arrays of two shapes row by row.
+    """
+    if a.nbytes + b.nbytes >= SPREAD and a.ndim and b.ndim and a.shape != b.shape and are_long(a, b):
+        return False
     return a.ndim == b.ndim or not a.ndim or not b.ndim or context.numpy_rank_promotion == "allow"
 
 
@@ -331,10 +348,12 @@ def joined_values(x, y, fast, inexact: bool):
         return None
     a, dtype_a, weak_a = left
     b, dtype_b, weak_b = right
+    if a.size + b.size >= PROGRAMMED and are_long(a, b):
+        return None
     dtype, weak = dtypes.promote_pair(dtype_a, weak_a, dtype_b, weak_b)
     if inexact:
         dtype = dtypes.to_inexact_dtype(dtype)
-    if dtype not in fast or (a.ndim and b.ndim and not ranks_agree(a, b)):
+    if dtype not in fast or (a.ndim and b.ndim and not are_for_numpy(a, b)):
         return None
     return quiet.run(a.astype, dtype, copy=False), quiet.run(b.astype, dtype, copy=False), weak
 
@@ -354,8 +373,13 @@ _USUAL = -0x80000000, 0x7FFFFFFF
 _BOUNDS = {d: (max(np.iinfo(d).min, _USUAL[0]), min(np.iinfo(d).max, _USUAL[1])) for d in INTEGERS}
 
 
-def fits(dtype, kind, scalar) -> bool:
-    """Whether NumPy's result for an array of ``dtype`` and this Python scalar has the same dtype, as JAX's has."""
+def fits(value, kind, scalar) -> bool:
+    """Whether NumPy's result for an array and this Python scalar has the same dtype, as JAX's has; but of many halves a
+    program computes it, to which a scalar is a constant.
+    """
+    dtype = value.dtype
+    if dtype in HALVES and value.nbytes >= SPREAD:
+        return False
     if kind is int:
         least, most = _BOUNDS.get(dtype, _USUAL)
         return dtype is not BOOL and least <= scalar <= most
@@ -383,13 +407,13 @@ class Operator(NamedTuple):
                 a, kind = self._value, type(other)
                 if kind is Array:
                     b = other._value
-                    if a.dtype is b.dtype and a.dtype in fast and a.nbytes < LARGE_OF_TWO and ranks_agree(a, b):
+                    if a.dtype is b.dtype and a.dtype in fast and a.nbytes < LARGE_OF_TWO and are_for_numpy(a, b):
                         try:
                             value = quiet.run(ufuncs[a.dtype], a, b, out=...)
                             return make_array(value, self._weak and other._weak)
                         except (ValueError, TypeError):  # the general path says what is wrong
                             pass
-                elif a.dtype in fast and a.nbytes < LARGE_OF_TWO and fits(a.dtype, kind, other):
+                elif a.dtype in fast and a.nbytes < LARGE_OF_TWO and fits(a, kind, other):
                     try:
                         return make_array(quiet.run(ufuncs[a.dtype], a, other, out=...), self._weak)
                     except ValueError:
@@ -416,7 +440,7 @@ class Operator(NamedTuple):
         def method(self, other):
             if context.trace is None and not context.debug_checks:
                 b = self._value
-                if b.dtype in fast and b.nbytes < LARGE_OF_TWO and fits(b.dtype, type(other), other):
+                if b.dtype in fast and b.nbytes < LARGE_OF_TWO and fits(b, type(other), other):
                     try:
                         return make_array(quiet.run(ufuncs[b.dtype], other, b, out=...), self._weak)
                     except ValueError:

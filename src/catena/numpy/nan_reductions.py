@@ -7,7 +7,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
-from catena.lax.policy import MANY_EXTREMA, MANY_ROWS, folds_long
+from catena.lax.policy import MANY_ROWS, folds_long
 from catena.lax.reductions import add_reduce
 from catena.lax.structure import dense
 from catena.lax.whole import whole
@@ -106,7 +106,7 @@ def nanprod(
 
 def _nan_extremum(name, reduction, a, axis, out, keepdims, initial, where):
     refuse_out(name, out)
-    if initial is None and where is None and plain_axis(axis, a) and (found := _few_values(a, axis, MANY_EXTREMA)):
+    if initial is None and where is None and plain_axis(axis, a) and (found := _few_values(a, axis, True)):
         numpy_fun = np.fmax if reduction is MAX else np.fmin  # the hot path
         if found[0].size:
             try:
@@ -229,10 +229,10 @@ def _mean_of_numbers(a, where, axis, keepdims):
     return lax.div(nansum(a, axis, keepdims=keepdims, where=where), number)
 
 
-def _few_values(a, axis, rows: int = MANY_ROWS):
+def _few_values(a, axis, extremes: bool = False):
     """The values of an array that NumPy may fold along axes right now, where that takes it no long time."""
     found = concrete_values(REAL, a)
-    is_long = found and found[0].size >= MANY_ROWS and folds_long(found[0].shape, axis, rows)
+    is_long = found and found[0].size >= MANY_ROWS and folds_long(found[0].shape, axis, extremes)
     return None if is_long else found
 
 

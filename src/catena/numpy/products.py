@@ -212,6 +212,11 @@ def vdot(
     if precision is None and preferred_element_type is None and (found := concrete_values(_REAL, a, b)):
         if found[0].size == found[1].size <= LONG_SUM:  # the hot path
             return make_array(np.asarray(quiet.run(np.dot, dense(found[0]).reshape(-1), dense(found[1]).reshape(-1))))
+    return _any_vdot(a, b, precision, preferred_element_type)
+
+
+@whole
+def _any_vdot(a, b, precision, preferred_element_type):
     a, b = (convert(x, *dtype_of(x)) for x in operands("vdot", a, b))
     a = lax.conj(a) if dtypes.is_complex(a.dtype) else a
     flat = (lax.reshape(x, (x.size,)) if x.ndim != 1 else x for x in (a, b))

@@ -214,8 +214,8 @@ def _fast(reduction, numpy_fun, a, axis, dtype, keepdims, where, promote_integer
     value = a._value
     found = value.dtype
     is_long = value.size >= MANY_ROWS and folds_long(value.shape, axis)
-    if is_long and (dtype is not None or found in REAL or widened(found) == found):
-        return None  # on all threads; but narrow integers would be converted whole before
+    if is_long:
+        return None  # a program, on all threads
     if dtype is None:
         dtype = found
         if found not in REAL:
@@ -348,7 +348,7 @@ def _extremum(reduction, numpy_fun, a, axis, out, keepdims, initial, where):
     refuse_out(reduction.name, out)
     if direct(a) and initial is None and where is None and plain_axis(axis, a):
         value = a._value
-        is_long = value.size >= MANY_ROWS and folds_long(value.shape, axis, MANY_EXTREMA)
+        is_long = value.size >= MANY_ROWS and folds_long(value.shape, axis, extremes=True)
         if value.dtype in REAL_OR_INT and value.size and not is_long:
             try:
                 found = quiet.run(numpy_fun, value, axis, out=..., keepdims=keepdims)

@@ -11,7 +11,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
-from catena.lax.policy import LARGE
+from catena.lax.policy import LARGE, MANY_ROWS, folds_long
 from catena.lax.reductions import add_reduce
 from catena.lax.whole import whole
 from catena.numpy import diagonals, products, reductions
@@ -59,7 +59,7 @@ def norm(x: ArrayLike, ord: Any = None, axis: Axis = None, keepdims: bool = Fals
     """
     if type(x) is not np.ndarray or x.size < LARGE:  # large ones of NumPy's are read where they are
         x = as_array_argument("norm", x)
-    if ord is None and direct(x) and x._value.dtype in REAL and x._value.size < LARGE and plain_axis(axis, x):
+    if ord is None and direct(x) and plain_axis(axis, x) and _is_short(x._value, axis):
         try:  # the hot path
             return make_array(run(_length, x._value, axis, keepdims))
         except ValueError:  # the general path says what is wrong
@@ -84,6 +84,11 @@ def _any_norm(x, ord, axis, keepdims):
     )
 
 
+def _is_short(value, axis) -> bool:
+    """Whether NumPy gives the length of rows, or of a whole array."""
+    return value.dtype in REAL and (value.size < MANY_ROWS or not folds_long(value.shape, axis))
+
+
 def _length(value, axis, keepdims: bool):
     return np.sqrt(add_reduce(np.square(value), axis, keepdims=keepdims), out=...)
 
@@ -102,7 +107,7 @@ def _squares(x):
 
 
 def _euclidean(x, axes, keepdims: bool):
-    if direct(x) and x._value.dtype in REAL and x._value.size < LARGE:  # the hot path
+    if direct(x) and _is_short(x._value, axes):  # the hot path
         return make_array(run(_length, x._value, axes, keepdims))
     return lax.sqrt(reductions.sum(_squares(x), axes, keepdims=keepdims))
 
