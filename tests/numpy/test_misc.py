@@ -533,3 +533,10 @@ def test_unwrapping_nothing_gives_the_dtype_of_unwrapping_something(shape, dtype
         assert jnp.unwrap(x, period=period).dtype == jnp.unwrap(jnp.zeros(4, dtype), period=period).dtype
     with pytest.raises(IndexError, match="axis 5"):
         jnp.unwrap(x, axis=5)
+
+
+def test_distinct_columns_of_no_rows_are_one():
+    assert jnp.unique(jnp.zeros((0, 3)), axis=1).shape == (0, 1)
+    assert jnp.unique(jnp.zeros((0, 3)), axis=1, size=2).shape == (0, 2)
+    with pytest.raises(ValueError, match="fill_value must be specified"):
+        jnp.unique(jnp.zeros((0, 3)), axis=0, size=2)

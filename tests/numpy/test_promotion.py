@@ -263,3 +263,28 @@ def test_every_function_of_two_arrays_asks_about_ranks(name):
         for args in ((a, b), (b, a)):
             with pytest.raises(ValueError, match="rank"):
                 getattr(jnp, name)(*args)
+
+
+def test_weak_arrays_stay_weak_where_they_are_sorted_written_or_interpolated():
+    weak = jnp.ones(3, bool) * 1.5
+    strong = jnp.arange(3.0)
+    numbers = jax.lax.ScatterDimensionNumbers((), (0,), (0,))
+    write = lambda f, x, y: f(x, jnp.array([[0], [1], [2]]), y, numbers)  # noqa: E731
+    for of in (lambda f: f, jax.jit):
+        assert of(jnp.sort)(weak).weak_type and of(jax.lax.sort)(weak).weak_type
+        assert [x.weak_type for x in of(lambda x, y: jax.lax.sort((x, y)))(weak, strong)] == [True, False]
+        assert of(jnp.interp)(weak, weak, weak).weak_type and not of(jnp.interp)(weak, strong, weak).weak_type
+        for scatter in (
+            jax.lax.scatter,
+            jax.lax.scatter_add,
+            jax.lax.scatter_mul,
+            jax.lax.scatter_min,
+            jax.lax.scatter_max,
+        ):
+            kept = of(partial(write, scatter))
+            assert kept(weak, strong).weak_type and not kept(strong, weak).weak_type  # as what is written into
+        assert of(lambda x: jnp.insert(x, 1, 2.0))(weak).weak_type
+        assert not of(lambda x, y: jax.lax.dynamic_update_slice(x, y, (0,)))(weak, weak).weak_type
+    assert jnp.unique(weak[:0]).weak_type and not jnp.unique(weak[:0], size=2, fill_value=1).weak_type
+    assert jax.grad(lambda x: jnp.sort(x)[0])(weak).dtype == np.float32
+    assert jax.lax.fori_loop(0, 2, lambda i, x: jnp.sort(x), weak).weak_type

@@ -576,6 +576,7 @@ def test_permutation_and_choice():
     assert sorted(map(tuple, shuffled.T.tolist())) == sorted(map(tuple, matrix.T.tolist()))
     apart = random.permutation(KEY, jnp.tile(jnp.arange(50), (3, 1)), axis=1, independent=True)
     assert (jnp.sort(apart, axis=1) == jnp.arange(50)).all() and not (apart[0] == apart[1]).all()
+    assert random.permutation(KEY, -3).shape == (0,)  # as in NumPy
     assert len(set(random.choice(KEY, 20, (20,), replace=False).tolist())) == 20
     assert random.choice(KEY, matrix, (5, 2), axis=1).shape == (3, 5, 2)
     assert len(set(random.categorical(KEY, jnp.zeros(6), shape=(6,), replace=False).tolist())) == 6

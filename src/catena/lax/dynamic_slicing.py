@@ -154,7 +154,7 @@ def _dynamic_update_slice_abstract(operand, update, *starts):
             f"{update.shape} for operand shape {operand.shape}."
         )
     check_same_dtypes("dynamic_update_slice", (operand, update))
-    return ShapedArray(operand.shape, operand.dtype, operand.weak_type and update.weak_type)
+    return ShapedArray(operand.shape, operand.dtype)
 
 
 def _dynamic_update_slice_evaluate(operand, update, *starts):

@@ -53,7 +53,7 @@ def scatter_abstract(name: str, admitted):
             check_admitted(name, operand, admitted, 0)
         check_same_dtypes("scatter" if name is None else f"scatter_{name}", (operand, updates))
         check_scatter(operand.shape, indices.shape, updates.shape, dimension_numbers)
-        return ShapedArray(operand.shape, operand.dtype, operand.weak_type and updates.weak_type)
+        return ShapedArray(operand.shape, operand.dtype, operand.weak_type)
 
     return abstract
 

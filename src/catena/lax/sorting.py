@@ -122,7 +122,7 @@ def _sort_abstract(*operands, dimension, is_stable, num_keys):
         raise TypeError(f"Arguments to sort must have equal shapes, got: {' '.join(map(str, shapes))}")
     for operand in operands[:num_keys]:
         check_ordered("sort", operand)
-    return [o.strip_weak_type() for o in operands]
+    return list(operands)
 
 
 def _sort_evaluate(*operands, dimension, is_stable, num_keys):

@@ -425,7 +425,7 @@ def _on_lines(x, xp, fp):
     tiny = like(width, np.spacing(np.finfo(dtypes.finfo(x.dtype).dtype).eps))
     flat = lax.le(lax.abs(width), tiny)
     share = lax.div(lax.sub(x, x0), lax.select(flat, lax.full_like(width, 1), width))
-    line = lax.add(f0, lax.mul(convert(share, fp.dtype), rise))
+    line = lax.add(f0, lax.mul(convert(share, fp.dtype, fp.weak_type), rise))
     return lax.select(flat, f0, line)
 
 
@@ -437,5 +437,5 @@ def _outside(values, wanted, mask, edge):
     fill = edge if wanted is None else as_array_argument("interp", wanted, 3)
     if dtypes.is_complex(fill.dtype):
         values = convert(values, dtypes.to_complex_dtype(values.dtype))
-    fill = convert(fill, values.dtype)
+    fill = convert(fill, values.dtype, fill.weak_type and values.weak_type)
     return lax.select(mask, broadcast_to(fill, values.shape), values)

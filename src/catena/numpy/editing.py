@@ -322,7 +322,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
 def _inserted_at(arr, place: int, values, axis: int):
     """All of the values before one element."""
     part = tuple(values.shape[axis] if i == axis else s for i, s in enumerate(arr.shape))
-    values = checked_broadcast(convert(values, arr.dtype), part)
+    values = checked_broadcast(convert(values, arr.dtype, arr.weak_type), part)
     sides = (lax.slice_in_dim(arr, 0, place, axis=axis), lax.slice_in_dim(arr, place, None, axis=axis))
     return lax.concatenate([sides[0], values, sides[1]], axis)
 

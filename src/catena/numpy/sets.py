@@ -117,7 +117,8 @@ def _unique(name: str, ar, axis, equal_nan: bool, size, fill_value, wanted: tupl
         axis = canonical_axis(static_int(axis, f"axis argument of jnp.{name}()"), ar.ndim)
     if size is not None:
         size = static_size(size, name)
-        if not ar.size and size and fill_value is None:
+        nothing = not (ar.size if axis is None else ar.shape[axis])
+        if nothing and size and fill_value is None:
             raise ValueError(
                 f"jnp.{name}: for zero-sized input with nonzero size argument, fill_value must be specified"
             )
@@ -233,7 +234,8 @@ def _nothing_unique(ar, axis, size, fill_value) -> tuple:
     dtype, count = default_int(), size or 0
     shape = (count,) if axis is None else tuple(count if i == axis else s for i, s in enumerate(ar.shape))
     fill = 0 if fill_value is None else fill_value
-    values = broadcast_to(convert(as_operand("unique", fill), ar.dtype), shape)
+    weak = ar.weak_type and fill_value is None
+    values = broadcast_to(convert(as_operand("unique", fill), ar.dtype, weak), shape)
     zeros = lax.full((count,), 0, dtype)
     inverse = lax.full(ar.shape if axis is None else (ar.shape[axis],), 0, dtype)
     return values, zeros, inverse, zeros

@@ -60,7 +60,7 @@ def permutation(key, x, axis: int = 0, independent: bool = False, *, out_shardin
     key = consumed_key("permutation", key)
     x, counted = as_array_or_count(x, "x")
     if counted:
-        return shuffled_range(key, x)
+        return shuffled_range(key, max(x, 0))  # as in NumPy, a negative number of elements is none
     axis = canonical_axis(axis, x.ndim, "axis")
     if independent or x.ndim == 1:
         return _shuffle(key, x, shape=x.shape, axis=axis)
