@@ -169,7 +169,7 @@ class _Loops:
         full = self.told.of_plan("units" if p.strips else "full")
         count = self.told.number(math.prod(x.extent for x in self.contraction.rows))
         before = e.op(f"mul nuw nsw i64 {member}, {count}")
-        first, end = self._first_row(low, unit, full), e.least(self._first_row(high, unit, full), count)
+        first, end = _first_row(e, low, unit, full), e.least(_first_row(e, high, unit, full), count)
         bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (first, end)]
         own = [parallel.load_pointer(e, self.operands + i) for i in range(self.own)]
         own += [e.element("%numbers", "i64", len(self.told.numbers))] if sizes else []
@@ -228,7 +228,8 @@ class _Loops:
     @property
     def _keeps(self) -> bool:
         """Whether the first tile of a panel copies it to the task's memory, for those after it; else, a function that
-        does nothing else. Where operands may be small, the first tile would meet them; it is whole.
+        does nothing else. Where operands may be small, the first tile would meet them; it is whole. Where subnormal
+        numbers have been met, none copies it.
         """
         p, last = self.plan, (self.tasks.row_blocks - 1) * self.tasks.rows
         return p.packs and p.apart == 1 and len(p.inside) == 1 and not self.contraction.small and last < p.full
@@ -270,9 +271,10 @@ class _Loops:
             copies = self._function(e.op(f"add nuw nsw i64 {numbers.kind}, {TILES}"))
             e.do(f"call void {copies}(ptr {b}, ptr {self.scratch}, i64 {count}, i64 {step}, i64 {numbers.lanes})")
             b = self.scratch
-        self._rows(a, b, c, numbers, low, high)
+        copied = e.op(f"xor i1 {subnormal_products.has_noted(e)}, true") if self._keeps and self.watch else "true"
+        self._rows(a, b, c, numbers, copied, low, high)
 
-    def _rows(self, a, b, c, numbers: Numbers, low, high) -> None:
+    def _rows(self, a, b, c, numbers: Numbers, copied: str, low, high) -> None:
         """Every row from `low` to `high` (see `Plan.units`) of some columns."""
         e = self.e
         u, opened = e.begin_loop(low, high)
@@ -281,26 +283,29 @@ class _Loops:
                 u, at = (u, u) if i == len(self.plan.strips) - 1 else _divide(e, u, self.told.number(x.extent))
                 a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
             t, tiles_opened = e.begin_loop(0, self.told.number(-(-self.plan.row.extent // self.plan.rows)))
-            self._tile(a, b, c, t, numbers)
+            self._tile(a, b, c, t, numbers, copied)
             e.end_loop(tiles_opened)
         else:
-            self._tile(a, b, c, u, numbers, e.op(f"icmp eq i64 {u}, {low}") if self._keeps else None)
+            self._tile(a, b, c, u, numbers, copied, e.op(f"icmp eq i64 {u}, {low}") if self._keeps else None)
         e.end_loop(opened)
 
-    def _tile(self, a, b, c, t: str, numbers: Numbers, keeps: str | None = None) -> None:
-        """Tile `t` down the rows: one that is lower where it is behind the `full` ones. Where `keeps` is true, the
-        panel is copied meanwhile; the tiles after that read the copy.
+    def _tile(self, a, b, c, t: str, numbers: Numbers, copied: str, is_first: str | None = None) -> None:
+        """Tile `t` down the rows: one that is lower where it is behind the `full` ones. The first copies the panel
+        meanwhile, if that is `copied`; the tiles after that read the copy.
         """
         e, p, step = self.e, self.plan, numbers.step
         is_below = e.op(f"icmp sge i64 {t}, {self.told.of_plan('full')}")
         which = e.op(f"shl nuw nsw i64 {numbers.kind}, 1")
         tile = self._function(e.op(f"add nuw nsw i64 {which}, {e.op(f'zext i1 {is_below} to i64')}"))
         count = e.op(f"select i1 {is_below}, i64 {self.told.of_plan('below')}, i64 {self.told.of_plan('rows')}")
-        row = self._first_row(t, self.told.of_plan("rows"), self.told.of_plan("full"))
+        row = _first_row(e, t, self.told.of_plan("rows"), self.told.of_plan("full"))
         a, c = self._steps(a, row, p.row_step), self._steps(c, row, p.row.c)
-        if keeps:
-            b = e.op(f"select i1 {keeps}, ptr {b}, ptr {self.scratch}")
-            step = e.op(f"select i1 {keeps}, i64 {self.told.number(p.inside[-1].b)}, i64 {step}")
+        keeps = None
+        if is_first:
+            keeps = e.op(f"and i1 {is_first}, {copied}")
+            has_copy = e.op(f"xor i1 {keeps}, {copied}")
+            b = e.op(f"select i1 {has_copy}, ptr {self.scratch}, ptr {b}")
+            step = e.op(f"select i1 {has_copy}, i64 {step}, i64 {self.told.number(p.inside[-1].b)}")
         steps = ", ".join(f"i64 {n}" for n in (self.told.number(p.row.a), self.told.number(p.inside[-1].a), step))
         given = f"ptr {a}, ptr {b}, ptr {c}, i64 {numbers.length}, {steps}, i64 {self.told.number(p.row.c)}"
         self._call(tile, f"{given}, i64 {numbers.lanes}, i1 {numbers.adds}, i64 {count}", numbers, keeps)
@@ -321,12 +326,6 @@ class _Loops:
         if self.watch:
             with when(e, self.watch.has_met()):
                 self._multiply_carefully(self.watch, tile, given, numbers.vectors)
-
-    def _first_row(self, t: str, rows: str, full: str) -> str:
-        """The first row of tile `t`, where those behind the `full` ones have a row less."""
-        e = self.e
-        lower = e.most(e.op(f"sub nsw i64 {t}, {full}"), "0")
-        return e.op(f"sub nsw i64 {e.op(f'mul nuw nsw i64 {t}, {rows}')}, {lower}")
 
     def _multiply_carefully(self, watch: subnormal_products.Watch, tile: str, given: str, vectors: str) -> None:
         p = self.plan
@@ -391,6 +390,12 @@ class _Loops:
     def _steps(self, pointer: str, steps: str, by: int) -> str:
         """So many steps of so many elements further on; how long they are, the text does not tell."""
         return self.e.element(pointer, self.type.memory, self.e.op(f"mul nsw i64 {steps}, {self.told.number(by)}"))
+
+
+def _first_row(e: Emitter, t: str, rows: str, full: str) -> str:
+    """The first row of tile `t`, where those behind the `full` ones have a row less."""
+    lower = e.most(e.op(f"sub nsw i64 {t}, {full}"), "0")
+    return e.op(f"sub nsw i64 {e.op(f'mul nuw nsw i64 {t}, {rows}')}, {lower}")
 
 
 def _divide(e: Emitter, x: str, n: int | str) -> tuple[str, str]:

@@ -41,10 +41,14 @@ def room(terms: int, rows: int, columns: int, size: int) -> int:
     return size * (columns + rows + terms * columns + rows * terms + 2 * rows * columns)
 
 
+def has_noted(e: Emitter) -> str:
+    """Whether the processor has noted a subnormal number."""
+    return e.op(f"icmp ne i32 {e.op(f'and i32 {_notes(e)[1]}, {NOTED}')}, 0")
+
+
 def look_out(e: Emitter) -> None:
     """Leaves a tile that is watched, and says so, where the processor has noted a subnormal number."""
-    noted = e.op(f"icmp ne i32 {e.op(f'and i32 {_notes(e)[1]}, {NOTED}')}, 0")
-    with when_it_leaves(e, e.op(f"and i1 {noted}, {e.op('icmp ne ptr %watch, null')}")):
+    with when_it_leaves(e, e.op(f"and i1 {has_noted(e)}, {e.op('icmp ne ptr %watch, null')}")):
         e.do("store i64 1, ptr %watch")
         e.do("ret void")
 
