@@ -551,3 +551,14 @@ def test_folds_of_many_numbers_have_the_bits_of_a_program(name, axis):
     f = jnp.linalg.norm if name == "norm" else getattr(jnp, name)
     x = long_array((130, 300), "float32")
     often(lambda x: f(x if axis is not None else x.reshape(-1), axis=axis), x)
+
+
+@pytest.mark.parametrize("number", [np.float32(2.5), np.float64(2.5), np.int32(3), np.bool_(True), np.complex64(1j)])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [3, 5000])
+def test_numpys_numbers_are_arrays_without_axes(size, dtype, number):
+    x = long_array(size, dtype)
+    for f in (infix.mul, infix.add, jnp.power, jnp.equal):
+        often(lambda x: f(x, number), x)
+        often(lambda x: f(number, x), x)
+        often(lambda x: f(x, jnp.asarray(number)), x)

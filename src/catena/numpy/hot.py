@@ -19,14 +19,14 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from catena.core import casts, dtypes
-from catena.core.array import Array, make_array, scalar_value
+from catena.core.array import Array, as_array, make_array, scalar_value
 from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.core.lazy import has_compiler
 from catena.core.trace import Tracer
 from catena.core.traceback import shorten
 from catena.lax import native
-from catena.lax.policy import ELEMENTWISE, HALVES, INTEGERS, PROGRAMMED, SHARED, SPREAD
+from catena.lax.policy import CONVERTED, ELEMENTWISE, HALVES, INTEGERS, PROGRAMMED, SHARED, SPREAD
 from catena.lax.whole import whole
 from catena.numpy.boundary import SCALARS, scalar_array
 from catena.numpy.protocol import Overridden, answer, has_operator, present_as, takes_part
@@ -165,7 +165,7 @@ def unary(name: str, how, general, fast=REAL, weak: bool = True, inexact: bool =
             ufunc = ufuncs.get(value.dtype)
             if ufunc is not None and value.nbytes < LARGE:
                 return make_array(quiet.run(ufunc, value, out=...), weak and x._weak)
-            if inexact and ufuncs and value.dtype in BITS and value.size < PROGRAMMED:
+            if inexact and ufuncs and value.dtype in BITS and value.size < CONVERTED:
                 value = value.astype(dtypes.to_inexact_dtype(value.dtype))
                 return make_array(quiet.run(ufuncs[value.dtype], value, out=...), weak and x._weak)
         elif inexact and ufuncs and type(x) is float and context.trace is None and not context.debug_checks:
@@ -230,6 +230,8 @@ def binary(
                     return make_array(quiet.run(ufuncs[joined[0].dtype], *joined[:2], out=...))
                 except (ValueError, TypeError):
                     pass
+            if joins and (is_numpys_scalar(x) or is_numpys_scalar(y)):  # others look at numbers: powers, at exponents
+                return fun(*[as_array(z) if is_numpys_scalar(z) else z for z in (x, y)])
         try:
             if are_for_program(x, y):
                 return program(*(scalar_array(z) if type(z) is complex else z for z in (x, y)))
@@ -247,6 +249,11 @@ def binary(
     fast = ufuncs.keys()
     fun.__name__ = fun.__qualname__ = name
     return present_as(fun, fun)
+
+
+def is_numpys_scalar(x) -> bool:
+    """Whether this is a number of NumPy's, which is an array without axes here."""
+    return isinstance(x, np.generic) and x.dtype in dtypes.KIND
 
 
 def are_long(*values) -> bool:
@@ -271,6 +278,8 @@ def are_for_program(x, y) -> bool:
     a = x._value if type(x) is Array else None
     b = y._value if type(y) is Array else None
     if (a is None or a.size < PROGRAMMED) and (b is None or b.size < PROGRAMMED) or context.trace is not None:
+        return False
+    if isinstance(x, np.generic) or isinstance(y, np.generic):  # what is done hangs on their values
         return False
     values = [v for v in (a, b) if v is not None]
     return sum([v.nbytes for v in values]) >= LARGE or are_long(*values)
@@ -348,7 +357,7 @@ def joined_values(x, y, fast, inexact: bool):
         return None
     a, dtype_a, weak_a = left
     b, dtype_b, weak_b = right
-    if a.size + b.size >= PROGRAMMED and are_long(a, b):
+    if a.size + b.size >= CONVERTED and are_long(a, b):
         return None
     dtype, weak = dtypes.promote_pair(dtype_a, weak_a, dtype_b, weak_b)
     if inexact:
