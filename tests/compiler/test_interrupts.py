@@ -152,3 +152,25 @@ def test_work_that_is_interruptible_gives_the_same(monkeypatch):
     assert text.as_text().count("call i1 @ask_python(") > 10
     for found, wanted in zip(jax.tree.leaves(text(x)), jax.tree.leaves(expected), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_an_interrupted_import_of_numpys_leaves_functions_that_compile():
+    """NumPy's polynomials, of which we take the nodes of a quadrature: imported again, the package lacks its modules."""
+    program = """
+        import builtins, sys
+        imported = builtins.__import__
+        def interrupted(name, globals=None, locals=None, names=(), level=0):
+            if name == "polynomial" and globals and globals["__name__"] == "numpy.polynomial":
+                raise KeyboardInterrupt
+            return imported(name, globals, locals, names, level)
+        builtins.__import__ = interrupted
+        try:
+            import numpy.polynomial
+        except KeyboardInterrupt:
+            print("interrupted")
+        builtins.__import__ = imported
+        import catena as jax
+        print(jax.jit(lambda x: jax.scipy.special.ndtr(x).sum())(jax.numpy.zeros(4)))
+    """
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120)
+    assert run.stdout.split() == ["interrupted", "2.0"], run.stderr

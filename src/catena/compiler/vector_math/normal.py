@@ -7,7 +7,7 @@ integral. Polynomials are those of ``fits.py``.
 
 import math
 
-import numpy as np
+from numpy.polynomial.legendre import leggauss  # NumPy's attribute is missing where its import was interrupted once
 
 from . import fitted
 from .integrals import erfcx, erfcx_of_tail, exp_of_square
@@ -91,7 +91,7 @@ def _quantile_in_single(m, p, q):
     return q * m.where_any(far, lambda: fitted_to(m, fitted.QUANTILE_SINGLE, m.sqrt(m.where(far, w, SELDOM))), centre)
 
 
-NODES, WEIGHTS = (v.tolist() for v in np.polynomial.legendre.leggauss(32))
+NODES, WEIGHTS = (v.tolist() for v in leggauss(32))
 FINE = 2.0**-53  # what the terms of a difference are computed to
 WIDTH = 8.6  # beyond which exp(-t^2 / 2) is nothing beside its integral
 
