@@ -21,7 +21,7 @@ import numpy as np
 NUMBERS = "%numbers"  # where an entry has its program's sizes: extents, places in its memory, chunks
 TABLE = "  ; "  # ends a line that asks where functions are, before their names
 NOT_INLINED = "nounwind noinline {"  # ends the head of a function that stays one, for other programs to call
-COLD = "nounwind noinline cold {"  # likewise, of one that hardly ever runs: it is compiled by itself, at little effort
+COLD = "nounwind noinline cold {"  # likewise, of one that hardly ever runs: it is compiled by itself, at less effort
 
 
 @dataclass
