@@ -7,24 +7,21 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def when(e, condition: str) -> Iterator[None]:
-    """What is written inside runs where a condition holds."""
-    yes, done = e.label(), e.label()
-    e.branch(condition, yes, done)
-    e.start(yes)
-    yield
-    e.jump(done)
-    e.start(done)
-
-
-@contextmanager
-def when_it_leaves(e, condition: str) -> Iterator[None]:
-    """What is written inside runs where a condition holds, and goes elsewhere then."""
+def when_it_leaves(e, condition: str) -> Iterator[str]:
+    """What is written inside runs where a condition holds, and goes elsewhere then; gives where all else goes on."""
     leave, go = e.label(), e.label()
     e.branch(condition, leave, go)
     e.start(leave)
-    yield
+    yield go
     e.start(go)
+
+
+@contextmanager
+def when(e, condition: str) -> Iterator[None]:
+    """What is written inside runs where a condition holds."""
+    with when_it_leaves(e, condition) as done:
+        yield
+        e.jump(done)
 
 
 def each_way(e, condition: str) -> Iterator[bool]:
