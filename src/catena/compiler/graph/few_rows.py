@@ -167,9 +167,13 @@ def _leaves_as_it_is(op: str, last: Value | np.ndarray) -> bool:
     return KIND[last.dtype] != "f" or bool(np.signbit(last)) == (op == "add")
 
 
+def adds_to_zeros(v: Value) -> bool:
+    return v.form == "scatter" and v.params.kind == "add" and constants.is_zero(v.args[0])
+
+
 def _adds_rows(x: Value) -> bool:
     """Whether a value is zeros to which rows are added, wherever 32 bits say."""
-    if x.form != "scatter" or x.params.kind != "add" or not constants.is_zero(x.args[0]) or not x.ndim:
+    if not adds_to_zeros(x) or not x.ndim:
         return False
     at, (_, indices, new) = x.params.indices, x.args
     behind = tuple(range(1, x.ndim))
@@ -191,11 +195,16 @@ def _by_rows(v: Value, mode: str) -> Indices:
 
 def _places(w: Writer, x: Value) -> Value:
     """The rows that an update goes to; others are beyond the array."""
-    places = w.reshape(x.args[1], (_count(x),))
-    if x.params.indices.mode != "clip":
-        return places
-    low, high = (w.broadcast_in_dim(w.constant(n, np.int32), places.shape) for n in (0, x.shape[0] - 1))
-    return w.map("min", w.map("max", places, low), high)
+    return inside(w, w.reshape(x.args[1], (_count(x),)), x.shape[0], x.params.indices.mode)
+
+
+def inside(w: Writer, index: Value, extent: int, mode: str) -> Value:
+    """Indices that tell the same place are the same numbers."""
+    if mode != "clip":
+        return index
+    most = min(extent - 1, np.iinfo(index.dtype).max)
+    low, high = (w.broadcast_in_dim(w.constant(n, index.dtype), index.shape) for n in (0, most))
+    return w.map("min", w.map("max", index, low), high)
 
 
 def _first_of_each(w: Writer, rows: Value, extent: int) -> Value:
@@ -221,5 +230,5 @@ def _last_of_many(w: Writer, rows: Value, extent: int) -> Value:
     noted = w.value("scatter", none.shape, np.int32, (none, indices, places), Scatter("max", at))
     found = w.value("gather", rows.shape, np.int32, (noted, indices), at._replace(mode="clip"))
     low, high = (w.broadcast_in_dim(w.constant(n, np.int32), rows.shape) for n in (0, extent))
-    inside = w.map("and", w.map("ge", rows, low, dtype=bool), w.map("lt", rows, high, dtype=bool))
-    return w.map("select", inside, found, places, dtype=np.int32)
+    is_there = w.map("and", w.map("ge", rows, low, dtype=bool), w.map("lt", rows, high, dtype=bool))
+    return w.map("select", is_there, found, places, dtype=np.int32)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from catena.compiler.graph import constants, few_rows
+from catena.compiler.graph import few_rows
 from catena.compiler.graph.forms import Scatter
 from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.region import Region, Value
@@ -41,7 +39,7 @@ def _add_rows(region: Region) -> None:
     users = region.users(live)
     kept = {v.number for v in (*region.outputs, *region.effects)}
     made: dict[int, list[Value]] = {}
-    unsigned = {v.number for v in live if _adds_to_zeros(v)}  # that have no -0
+    unsigned = {v.number for v in live if few_rows.adds_to_zeros(v)}  # that have no -0
     for v in live:
         if v.form != "map" or v.params.op != "add" or v.nbytes < LEAST or KIND[v.dtype] not in "fiu":
             continue
@@ -54,15 +52,11 @@ def _add_rows(region: Region) -> None:
         insert(region, made)
 
 
-def _adds_to_zeros(v: Value) -> bool:
-    return v.form == "scatter" and v.params.kind == "add" and constants.is_zero(v.args[0])
-
-
 def _are_few(v: Value) -> bool:
     """Whether a value is few rows that are added to zeros: windows that are one element long along one dimension, and
     have the whole of the others.
     """
-    if not _adds_to_zeros(v):
+    if not few_rows.adds_to_zeros(v):
         return False
     at, count = v.params.indices, math.prod(v.args[1].shape[:-1])
     if at.batching or len(at.start_index_map) != 1 or not 1 < count <= few_rows.FEW or PART * v.args[2].size > v.size:
@@ -79,7 +73,7 @@ def _write_over(v: Value, rows: Value, other: Value, unsigned: bool) -> list[Val
     count = math.prod(indices.shape[:-1])
     zero = w.constant(0, v.dtype)
     base = other if unsigned or KIND[v.dtype] != "f" else w.map("add", other, w.broadcast_in_dim(zero, v.shape))
-    same = few_rows.first_of_few(w, _inside(w, w.reshape(indices, (count,)), v.shape[d], at.mode))
+    same = few_rows.first_of_few(w, few_rows.inside(w, w.reshape(indices, (count,)), v.shape[d], at.mode))
     first = w.reshape(same, indices.shape)
     among = at._replace(mode="promise")
     beside = w.broadcast_in_dim(zero, (*v.shape[:d], count, *v.shape[d + 1 :]))
@@ -88,15 +82,6 @@ def _write_over(v: Value, rows: Value, other: Value, unsigned: bool) -> list[Val
     there = w.value("gather", new.shape, v.dtype, (base, indices), at._replace(mode="clip"))
     v.form, v.args, v.params = "scatter", (base, indices, w.map("add", own, there)), Scatter("set", at)
     return w.made
-
-
-def _inside(w: Writer, index: Value, extent: int, mode: str) -> Value:
-    """Indices that tell the same place are the same numbers."""
-    if mode != "clip":
-        return index
-    most = min(extent - 1, np.iinfo(index.dtype).max)
-    low, high = (w.broadcast_in_dim(w.constant(n, index.dtype), index.shape) for n in (0, most))
-    return w.map("min", w.map("max", index, low), high)
 
 
 def _begin_apart(region: Region) -> None:
