@@ -441,18 +441,8 @@ def _lower(
     out_dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
     narrow = dtypes.is_floating(out_dtype) and dtypes.itemsize_bits(out_dtype) < 32
     wide = np.dtype(np.float32) if narrow else out_dtype
-    out = b.conv(
-        b.convert(lhs, wide),
-        b.convert(rhs, wide),
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-        tuple(dimension_numbers),
-        feature_group_count,
-        batch_group_count,
-        wide,
-    )
+    sizes, groups = (window_strides, padding, lhs_dilation, rhs_dilation), (feature_group_count, batch_group_count)
+    out = b.conv(b.convert(lhs, wide), b.convert(rhs, wide), dimension_numbers, sizes, groups)
     return b.convert(out, out_dtype)
 
 

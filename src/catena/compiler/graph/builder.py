@@ -52,6 +52,7 @@ from catena.compiler.graph.forms import (
 )
 from catena.compiler.graph.region import Region, Value, too_large
 from catena.compiler.graph.symbols import Scalar, array_of, whole, wholes
+from catena.compiler.graph.windows import Sizes
 from catena.core.dtypes import KIND, float0, is_extended
 from catena.core.errors import ADDRESSABLE, CompileError
 from catena.core.jaxpr import Literal
@@ -326,32 +327,11 @@ class Builder:
     def dot_general(self, lhs: Value, rhs: Value, dimension_numbers, out_dtype, wide=None) -> Value:
         return products.dot_general(self, lhs, rhs, dimension_numbers, np.dtype(out_dtype), wide and np.dtype(wide))
 
-    def conv(
-        self,
-        lhs,
-        rhs,
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-        dimension_numbers,
-        feature_group_count=1,
-        batch_group_count=1,
-        out_dtype=None,
-    ) -> Value:
-        return convolution.conv(
-            self,
-            lhs,
-            rhs,
-            window_strides,
-            padding,
-            lhs_dilation,
-            rhs_dilation,
-            dimension_numbers,
-            feature_group_count,
-            batch_group_count,
-            out_dtype or lhs.dtype,
-        )
+    def conv(self, lhs: Value, rhs: Value, specs, sizes, groups) -> Value:
+        """See `convolution.conv`: strides, padding and dilations of both are `sizes`, how many groups of channels and
+        of a batch `groups`.
+        """
+        return convolution.conv(self, lhs, rhs, specs, Sizes(*map(tuple, sizes)), convolution.Groups(*groups))
 
     def sort(self, xs: Sequence[Value], dimension: int, num_keys: int = 1, is_stable: bool = True) -> list[Value]:
         return ordering.sort(self, xs, int(dimension), int(num_keys))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,47 +19,28 @@ from catena.core.dtypes import KIND
 FEWEST, FEWEST_TAPS, MORE = 2, 4, 1.5  # output channels and taps where lanes are places, and how many more are filled
 
 
-def conv(
-    b,
-    lhs,
-    rhs,
-    window_strides,
-    padding,
-    lhs_dilation,
-    rhs_dilation,
-    numbers,
-    feature_groups,
-    batch_groups,
-    out_dtype,
-):
-    """The convolution of `lhs` with `rhs`; `numbers` holds the three layouts."""
-    lhs_spec, rhs_spec, out_spec = (
-        tuple(getattr(numbers, n, s)) for n, s in zip(("lhs_spec", "rhs_spec", "out_spec"), _specs(numbers))
-    )
-    out_dtype = np.dtype(out_dtype)
-    if KIND[out_dtype] == "f":
-        wide = out_dtype if out_dtype == np.float64 else np.dtype(np.float32)
-        lhs, rhs = b.convert(lhs, wide), b.convert(rhs, wide)
-    else:
-        wide = out_dtype
-    sizes = Sizes(tuple(window_strides), tuple(padding), tuple(lhs_dilation), tuple(rhs_dilation))
+class Groups(NamedTuple):
+    """How many groups of channels do not meet, and how many of a batch."""
+
+    features: int
+    batches: int
+
+
+def conv(b, lhs, rhs, specs, sizes: Sizes, groups: Groups):
+    """The convolution of `lhs` with `rhs`, of one type; `specs` are the layouts of both and of what is made."""
+    lhs_spec, rhs_spec, out_spec = map(tuple, specs)
     space, kernel = [lhs.shape[d] for d in lhs_spec[2:]], [rhs.shape[d] for d in rhs_spec[2:]]
     if 0 in (places := positions(space, kernel, *sizes)):  # what is padded by less than nothing may have no extents
-        y = (lhs.shape[lhs_spec[0]] // batch_groups, rhs.shape[rhs_spec[0]], *places)
-        return b.full([y[k] for k in np.argsort(out_spec)], np.zeros((), out_dtype))
+        y = (lhs.shape[lhs_spec[0]] // groups.batches, rhs.shape[rhs_spec[0]], *places)
+        return b.full([y[k] for k in np.argsort(out_spec)], np.zeros((), lhs.dtype))
     empty = 0 in lhs.shape or 0 in rhs.shape
-    layout = lhs.shape, rhs.shape, lhs_spec, rhs_spec, out_spec
-    few = not empty and few_channels.suits(*layout, feature_groups, batch_groups)
-    if few:
-        lhs, rhs = b.convert(lhs, wide), b.convert(rhs, wide)
-    if few or not empty and lhs.dtype == rhs.dtype == wide and KIND[wide] in "fiu" and not TYPES[wide.name].narrow:
-        y = _direct(b, lhs, rhs, lhs_spec, rhs_spec, sizes, feature_groups, batch_groups, few)
-        return b.convert(_laid_out(b, y, out_spec), out_dtype)
-    x, w = b.transpose(lhs, lhs_spec), b.transpose(rhs, rhs_spec)  # N C *S and O I *K
-    if batch_groups > 1:
-        x, feature_groups = _fold_batch(b, x, batch_groups), batch_groups
-    last = lhs_spec[1] == lhs.ndim - 1
-    y = _conv(b, x, w, window_strides, padding, lhs_dilation, rhs_dilation, feature_groups, out_dtype, last)
+    few = not empty and few_channels.suits(lhs.shape, rhs.shape, lhs_spec, rhs_spec, out_spec, *groups)
+    if few or not empty and KIND[lhs.dtype] in "fiu" and not TYPES[lhs.dtype.name].narrow:
+        return _laid_out(b, _direct(b, lhs, rhs, lhs_spec, rhs_spec, sizes, groups, few), out_spec)
+    x, w, features = b.transpose(lhs, lhs_spec), b.transpose(rhs, rhs_spec), groups.features  # N C *S and O I *K
+    if groups.batches > 1:
+        x, features = _fold_batch(b, x, groups.batches), groups.batches
+    y = _by_patches(b, x, w, sizes, features, lhs_spec[1] == lhs.ndim - 1)
     return b.transpose(y, np.argsort(out_spec))
 
 
@@ -74,17 +56,17 @@ def _laid_out(b, y, out_spec):
     return b.transpose(y, order)
 
 
-def _direct(b, x, w, lhs_spec, rhs_spec, sizes: Sizes, feature_groups: int, batch_groups: int, few: bool):
+def _direct(b, x, w, lhs_spec, rhs_spec, sizes: Sizes, groups: Groups, few: bool):
     """The convolution as N *S O."""
     phased = [d for d, n in enumerate(sizes.lhs_dilation) if n > 1]
     if phased and all(sizes.strides[d] == sizes.rhs_dilation[d] == 1 for d in phased):
-        return _by_phases(b, x, w, lhs_spec, rhs_spec, sizes, feature_groups, batch_groups, few)
+        return _by_phases(b, x, w, lhs_spec, rhs_spec, sizes, groups, few)
     if few:
         x, w = b.transpose(x, lhs_spec), b.transpose(w, rhs_spec)
-        y = few_channels.convolution(b, x, w, sizes, feature_groups, batch_groups)
+        y = few_channels.convolution(b, x, w, sizes, *groups)
         return b.transpose(y, (0, *range(2, y.ndim), 1))
     out = positions([x.shape[d] for d in lhs_spec[2:]], [w.shape[d] for d in rhs_spec[2:]], *sizes)
-    by_places = feature_groups == batch_groups == 1 and _fills_lanes_by_places(x, w, lhs_spec, rhs_spec, sizes, out)
+    by_places = groups == (1, 1) and _fills_lanes_by_places(x, w, lhs_spec, rhs_spec, sizes, out)
     config = [(0, 0, 0)] * x.ndim
     for d, (low, high), dilation in zip(lhs_spec[2:], sizes.padding, sizes.lhs_dilation):
         config[d] = (low, high, dilation - 1)
@@ -92,8 +74,8 @@ def _direct(b, x, w, lhs_spec, rhs_spec, sizes: Sizes, feature_groups: int, batc
     if by_places and lhs_spec[-1] != x.ndim - 1:  # channels come between the last dimensions of space
         x = b.transpose(x, (lhs_spec[0], *lhs_spec[2:-1], lhs_spec[1], lhs_spec[-1]))
         lhs_spec = (0, x.ndim - 2, *range(1, x.ndim - 2), x.ndim - 1)
-    params = Convolve(lhs_spec, rhs_spec, sizes.strides, sizes.rhs_dilation, feature_groups, batch_groups, by_places)
-    n, channels = x.shape[lhs_spec[0]] // batch_groups, w.shape[rhs_spec[0]]
+    params = Convolve(lhs_spec, rhs_spec, sizes.strides, sizes.rhs_dilation, *groups, by_places)
+    n, channels = x.shape[lhs_spec[0]] // groups.batches, w.shape[rhs_spec[0]]
     if not by_places:
         return b.value("convolve", (n, *out, channels), x.dtype, [x, w], params)
     y = b.value("convolve", (n, *out[:-1], channels, out[-1]), x.dtype, [x, w], params)
@@ -121,7 +103,7 @@ def terms_side_by_side(shape: tuple, spec: tuple, dilation: tuple) -> int:
     return shape[spec[1]] * (shape[spec[-1]] if dilation[-1] == 1 else 1)
 
 
-def _by_phases(b, x, w, lhs_spec, rhs_spec, sizes: Sizes, feature_groups: int, batch_groups: int, few: bool):
+def _by_phases(b, x, w, lhs_spec, rhs_spec, sizes: Sizes, groups: Groups, few: bool):
     """A convolution of a dilated array: positions with one remainder by the dilation meet the same taps, so each
     remainder is a convolution of the array itself with these taps; no zeros are multiplied.
     """
@@ -131,7 +113,7 @@ def _by_phases(b, x, w, lhs_spec, rhs_spec, sizes: Sizes, feature_groups: int, b
     out = [(n + lo + hi - k) // s + 1 for n, (lo, hi), k, s in zip(dilated, sizes.padding, reach, sizes.strides)]
     if min(out) <= 0:
         return b.full(
-            (x.shape[lhs_spec[0]] // batch_groups, *(max(n, 0) for n in out), w.shape[rhs_spec[0]]),
+            (x.shape[lhs_spec[0]] // groups.batches, *(max(n, 0) for n in out), w.shape[rhs_spec[0]]),
             np.zeros((), x.dtype),
         )
     counts = [-(-n // d) for n, d in zip(out, dilation)]
@@ -150,11 +132,11 @@ def _by_phases(b, x, w, lhs_spec, rhs_spec, sizes: Sizes, feature_groups: int, b
             padding.append((low, counts[i] + length - 1 - low - x.shape[lhs_spec[2 + i]]))
         if 0 in taps.shape:
             parts.append(
-                b.full((x.shape[lhs_spec[0]] // batch_groups, *counts, w.shape[rhs_spec[0]]), np.zeros((), x.dtype))
+                b.full((x.shape[lhs_spec[0]] // groups.batches, *counts, w.shape[rhs_spec[0]]), np.zeros((), x.dtype))
             )
             continue
         plain = sizes._replace(padding=tuple(padding), lhs_dilation=(1,) * rank)
-        parts.append(_direct(b, x, taps, lhs_spec, rhs_spec, plain, feature_groups, batch_groups, few))
+        parts.append(_direct(b, x, taps, lhs_spec, rhs_spec, plain, groups, few))
     return _interleaved(b, parts, dilation, out)
 
 
@@ -179,10 +161,6 @@ def _interleaved(b, parts, dilation, out):
 # ---- patches -----------------------------------------------------------------------------------------------
 
 
-def _specs(numbers):
-    return (None, None, None) if hasattr(numbers, "lhs_spec") else numbers
-
-
 def _fold_batch(b, x, groups: int):
     """Batch groups as feature groups: (G*n, C, ...) -> (n, G*C, ...)."""
     n, c, *space = x.shape
@@ -191,21 +169,13 @@ def _fold_batch(b, x, groups: int):
     return b.reshape(moved, (n // groups, groups * c, *space))
 
 
-def _conv(b, x, w, strides, padding, lhs_dilation, rhs_dilation, groups: int, out_dtype, channels_last: bool):
+def _by_patches(b, x, w, sizes: Sizes, groups: int, channels_last: bool):
     """NC*S and OI*K to NO*S. The patches are laid out so that their innermost dimension is the input's."""
     n, c, *space = x.shape
     o, i, *kernel = w.shape
     k = len(kernel)
     zero = b.constant(np.zeros((), x.dtype))
-    seen = b.window(
-        x,
-        zero,
-        (1, 1, *kernel),
-        (1, 1, *strides),
-        ((0, 0), (0, 0), *padding),
-        (1, 1, *lhs_dilation),
-        (1, 1, *rhs_dilation),
-    )
+    seen = b.window(x, zero, (1, 1, *kernel), *sizes.along(0, k, 2, 0))
     out = seen.shape[2 : 2 + k]
     patches = b.reshape(seen, (n, groups, c // groups, *out, *kernel))
     weights = b.reshape(w, (groups, o // groups, i, *kernel))
@@ -215,13 +185,13 @@ def _conv(b, x, w, strides, padding, lhs_dilation, rhs_dilation, groups: int, ou
         patches = b.reshape(b.transpose(patches, (1, 0, *outs, *taps, 2)), (groups, places, length))
         weights = b.transpose(weights, (0, 1, *range(3, 3 + k), 2))
         weights = b.reshape(weights, (groups, o // groups, length))
-        product = b.dot_general(patches, weights, (((2,), (2,)), ((0,), (0,))), out_dtype)
+        product = b.dot_general(patches, weights, (((2,), (2,)), ((0,), (0,))), x.dtype)
         y = b.reshape(product, (groups, n, *out, o // groups))
         y = b.transpose(y, (1, 0, 2 + k, *range(2, 2 + k)))
     else:
         patches = b.reshape(b.transpose(patches, (1, 2, *taps, 0, *outs)), (groups, length, places))
         weights = b.reshape(weights, (groups, o // groups, length))
-        product = b.dot_general(weights, patches, (((2,), (1,)), ((0,), (0,))), out_dtype)
+        product = b.dot_general(weights, patches, (((2,), (1,)), ((0,), (0,))), x.dtype)
         y = b.reshape(product, (groups, o // groups, n, *out))
         y = b.transpose(y, (2, 0, 1, *range(3, 3 + k)))
     return b.reshape(y, (n, o, *out))
