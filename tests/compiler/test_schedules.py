@@ -4,7 +4,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.compiler.kernels import loops, schedules
+from catena.compiler.kernels import loops, schedules, scheduling
 from catena.compiler.native.compile import nests
 
 x, w = jnp.ones((1, 8, 9, 4)), jnp.ones((3, 3, 4, 4))
@@ -32,10 +32,10 @@ def made(monkeypatch):
 
     def schedule(nest, *others):
         found.append(nest)
-        return loops_schedule(nest, *others)
+        return usual(nest, *others)
 
-    loops_schedule = loops.schedule
-    monkeypatch.setattr(loops, "schedule", schedule)
+    usual = scheduling.schedule
+    monkeypatch.setattr(scheduling, "schedule", schedule)
     monkeypatch.setattr(schedules, "_known", {})
     return found
 

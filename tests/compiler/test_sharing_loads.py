@@ -5,7 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.compiler.kernels import loops
+from catena.compiler.kernels import scheduling
 from catena.compiler.kernels.body import Stmt
 from catena.compiler.kernels.loops import Fold, Nest
 from catena.compiler.machine import AARCH64, X86_64, X86_64_V3, X86_64_V4
@@ -29,11 +29,11 @@ def product_nest(rows: int, columns: int) -> Nest:
 @pytest.mark.parametrize("machine", [X86_64, X86_64_V3, X86_64_V4, AARCH64])
 def test_accumulators_stay_in_registers(machine):
     for columns in (24, 64, 1000):
-        nest = loops.schedule(product_nest(100, columns), machine)
+        nest = scheduling.schedule(product_nest(100, columns), machine)
         assert nest.together.what == "share"
         assert 2 * nest.together.size * nest.unroll <= machine.vector_registers
-    assert loops.schedule(product_nest(1, 1000), machine).together is None  # nothing is shared
-    assert loops.schedule(product_nest(100, 1000), machine, in_place=True).together is None
+    assert scheduling.schedule(product_nest(1, 1000), machine).together is None  # nothing is shared
+    assert scheduling.schedule(product_nest(100, 1000), machine, in_place=True).together is None
 
 
 @pytest.mark.share(2)
@@ -76,7 +76,7 @@ def column_sums(rows: int, columns: int) -> Nest:
 @pytest.mark.parametrize("rows, columns, along", [(300, 3, 0), (40, 5, 0), (300, 8, 1), (10, 3, 1), (100_000, 3, 1)])
 def test_lanes_along_what_is_folded_where_columns_are_few(rows, columns, along):
     """Few columns leave most of a vector empty; but many rows are not read once for each of them."""
-    nest = loops.schedule(column_sums(rows, columns), X86_64_V4)
+    nest = scheduling.schedule(column_sums(rows, columns), X86_64_V4)
     assert nest.vector == along
 
 

@@ -73,8 +73,9 @@ define internal void @flush_subnormals(ptr %kept) nounwind {{
 """
 
 
-# sub rsp, 8; stmxcsr [rsp]; and dword [rsp], ~2; ldmxcsr [rsp]; add rsp, 8; ret
-_FORGET = bytes.fromhex("4883ec08 0fae1c24 832424fd 0fae1424 4883c408 c3")
+NOTED = 1 << 1  # the bit that x86 processors set where an operand is a subnormal number
+# sub rsp, 8; stmxcsr [rsp]; and dword [rsp], ~NOTED; ldmxcsr [rsp]; add rsp, 8; ret
+_FORGET = bytes.fromhex(f"4883ec08 0fae1c24 832424{0xFF - NOTED:02x} 0fae1424 4883c408 c3")
 
 
 def forget_subnormal() -> None:

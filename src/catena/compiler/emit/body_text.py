@@ -9,7 +9,7 @@ from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
 from catena.compiler.graph.symbols import whole
 from catena.compiler.graph.types import TYPES, constant, vector
-from catena.compiler.kernels import loops
+from catena.compiler.kernels import scheduling
 from catena.compiler.kernels.loops import LOADS
 from catena.compiler.kernels.places import shares_place
 
@@ -451,7 +451,7 @@ def _for_each(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
     along = body.nest.vector
     if body.together is None or not body.differs(i):
         _for_all(body, i, s, copies)
-    elif along is not None and body.together == body.nest.tile and loops.is_transposed(s, body.together, along):
+    elif along is not None and body.together == body.nest.tile and scheduling.is_transposed(s, body.together, along):
         _transposed(body, i, s, along, copies)
     elif body.width > 1 and body.guard is None and shares_place(body.nest, s, body.together):
         places.read(body, i, s, copies)

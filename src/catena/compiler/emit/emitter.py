@@ -8,7 +8,7 @@ from catena.compiler.emit import masks, small_floats, strided
 from catena.compiler.emit.sizes import Sizes, bits, is_size
 from catena.compiler.graph.symbols import as_float
 from catena.compiler.graph.types import TYPES, Type, constant, mangled, vector
-from catena.compiler.kernels.loops import most_stride
+from catena.compiler.kernels.scheduling import most_stride
 
 
 class Emitter:

@@ -12,7 +12,6 @@ Nothing here multiplies subnormal numbers: integers and additions bring them to 
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -23,13 +22,12 @@ from catena.compiler.emit.module import COLD
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.types import Type, literal, vector
 from catena.compiler.vector_math.text import FORMATS
-from catena.runtime import float_control
+from catena.runtime.float_control import NOTED
 
 POWER = {
     "float": 48,
     "double": 400,
 }  # of two; of a row and a column that both are multiplied, sums below 2^31 stay finite
-NOTED = 2  # the bit of MXCSR that x86 processors set where an operand is a subnormal number
 UNKNOWN, NONE, COPIED = 0, 1, 2  # of a panel of B: nobody looked, no column has any, the columns that have are copied
 WATCH = "{ i64, i64, ptr }"  # whether a tile has met subnormal numbers; what is known of its panel; room for copies
 PARAMETERS = ("ptr %tile, ptr %watch, ptr readonly %a, ptr readonly %b, ptr %c, i64 %k, i64 %step, i64 %by_a, "
@@ -96,27 +94,6 @@ def text(t: Type, width: int) -> str:
     careful.write()
     e = careful.e
     return "\n".join([f"({PARAMETERS}) {COLD}", "entry:", *e.slots, *e.lines, "  ret void", "}"])
-
-
-def is_needless(tile: int, watch: int, *given: int) -> bool:
-    """Whether a tile does without the function of `text`, which is given these arguments: it is called again, once what
-    the thread has met before is forgotten.
-    """
-    float_control.forget_subnormal()
-    _call_tile(tile, given, watch)
-    met = ctypes.c_int64.from_address(watch)
-    has_met, met.value = met.value, 0
-    return not has_met
-
-
-def without(tile: int, watch: int, *given: int) -> None:
-    """The call of a tile that looks out for nothing: what is done where there is no such function."""
-    _call_tile(tile, given, 0)
-
-
-def _call_tile(tile: int, given: tuple[int, ...], watch: int) -> None:
-    *of_tile, _ = given
-    ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * (len(of_tile) + 1))(tile)(*of_tile, watch)
 
 
 class Room(NamedTuple):

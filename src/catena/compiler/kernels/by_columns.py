@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.kernels import columns, conditions, unused
 from catena.compiler.kernels.body import Stmt
-
-if TYPE_CHECKING:
-    from catena.compiler.kernels.loops import Nest
+from catena.compiler.kernels.loops import Nest
 
 LEAST_ROWS = 2  # vectors of them
 MOST_STATEMENTS = 64  # of all columns

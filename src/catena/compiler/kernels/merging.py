@@ -8,16 +8,13 @@ all elements, and keep nothing apart.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.kernels import conditions
 from catena.compiler.kernels.body import Stmt
 from catena.compiler.kernels.conditions import LOADS
-
-if TYPE_CHECKING:
-    from catena.compiler.kernels.loops import Nest
+from catena.compiler.kernels.loops import Nest
 
 MOST_PLACES, MOST_STATEMENTS = 2, 40  # of a loop that is surely cut where its conditions change (see `emit.seams`)
 SHORT = 8  # elements of rows that leave most lanes empty: conditions cost less,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,7 @@ from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.types import DTYPES, TYPES
 from catena.compiler.kernels import columns
 from catena.compiler.kernels.conditions import LOADS
-
-if TYPE_CHECKING:
-    from catena.compiler.kernels.loops import Nest
+from catena.compiler.kernels.loops import Nest
 
 UNITS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 MOST_BYTES = 8  # of a unit

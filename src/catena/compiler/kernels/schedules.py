@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from catena.compiler.graph import symbols
-from catena.compiler.kernels import loops
+from catena.compiler.kernels import scheduling
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Machine
@@ -17,16 +17,16 @@ MOST = 1024
 _known: dict[tuple, Nest] = {}  # with the values numbered in the order of `Nest.buffers`
 
 
-def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = loops.FEW) -> Nest:
-    """As `loops.schedule` does, orders the loops of a nest and picks the dimension of its lanes."""
+def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = scheduling.FEW) -> Nest:
+    """As `scheduling.schedule` does, orders the loops of a nest and picks the dimension of its lanes."""
     if symbols.is_recording() or nest.is_checked:
-        return loops.schedule(nest, machine, in_place, few)
+        return scheduling.schedule(nest, machine, in_place, few)
     buffers = nest.buffers()
     asked = tuple(nest.depends), tuple(nest.ranges.items()), nest.independent
     key = nest.key(buffers), asked, machine, in_place, few
     found = _known.get(key)
     if found is None:
-        loops.schedule(nest, machine, in_place, few)
+        scheduling.schedule(nest, machine, in_place, few)
         if len(_known) >= MOST:
             _known.clear()
         _known[key] = touching(nest, {b: i for i, b in enumerate(buffers)})

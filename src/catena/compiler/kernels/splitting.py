@@ -7,16 +7,12 @@ computed; as a loop over heads with one over the places inside, they lie side by
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.kernels import unused
 from catena.compiler.kernels.body import INDEX, Stmt
 from catena.compiler.kernels.conditions import LOADS
-
-if TYPE_CHECKING:
-    from catena.compiler.kernels.loops import Nest
+from catena.compiler.kernels.loops import Nest
 
 EACH_TIME = ("accumulator", "load_now")  # what another iteration has changed meanwhile
 LEAST = 16  # iterations of the loop inside: a vector, where that is all that lanes can run along

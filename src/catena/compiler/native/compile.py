@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from catena.compiler.emit import subnormal_products
 from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.loop import write_loop
@@ -20,7 +19,7 @@ from catena.compiler.graph.region import Region
 from catena.compiler.graph.simplify import simplify
 from catena.compiler.kernels import loops, schedules
 from catena.compiler.machine import X86_64, Machine
-from catena.compiler.native import cache, host, lengths, link, shared, workers
+from catena.compiler.native import cache, host, lengths, link, shared, subnormal_products, workers
 from catena.compiler.native.executable import Executable, Parts
 from catena.compiler.native.image import image
 from catena.compiler.native.recording import replaced
@@ -33,7 +32,7 @@ from catena.core.context import context
 from catena.core.errors import CompileError
 from catena.core.lazy import has_compiler
 from catena.core.stack import is_stack
-from catena.runtime.deferred import Deferred, deferred
+from catena.runtime.deferred import Deferred
 from catena.runtime.native import Code, Unit, units
 
 
@@ -245,8 +244,7 @@ def _later(part: shared.Part) -> Deferred | None:
     compiled once, and programs that are found there find it.
     """
     unit = Unit(link.object_name(part.text, part.level), part.exports, part.imports)
-    make = lambda: _code(part, {}, link.Times())
-    return deferred(unit, part.arguments, make, subnormal_products.is_needless, subnormal_products.without)
+    return subnormal_products.made_later(unit, part.arguments, lambda: _code(part, {}, link.Times()))
 
 
 def loop_text(closed_jaxpr, name: str) -> str:

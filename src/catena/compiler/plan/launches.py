@@ -10,7 +10,7 @@ from catena.compiler.graph import affine, symbols
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import TYPES
-from catena.compiler.kernels import conditions, loops, schedules, short_rows
+from catena.compiler.kernels import conditions, schedules, scheduling, short_rows
 from catena.compiler.kernels.loops import Nest, Store
 from catena.compiler.machine import Machine, Memory
 from catena.compiler.plan import ahead, alike, bands, elements, partial, pauses, ranges, sharing, staging, stitch
@@ -96,7 +96,7 @@ def once(
 def _few(p: Planner, frame: Frame, nest: Nest) -> int:
     """How many iterations a nest has no lanes for."""
     apart = p.depth and elements.is_short_line(nest) and not frame.by_elements.isdisjoint(nest.buffers())
-    return elements.SCALARS if apart else loops.FEW
+    return elements.SCALARS if apart else scheduling.FEW
 
 
 def _in_place(nest: Nest, blocks: int, depth: int, many_steps: bool) -> bool:
@@ -247,8 +247,8 @@ def rows(p: Planner, frame: Frame, i: int, _) -> None:
     stitch.merge_rows(group)
     for nest in group.nests:
         schedule(p, nest)
-        if stitch.blocks(group)[0] > loops.FEW:
-            loops.put_lanes_along_rows(nest, p.machine)
+        if stitch.blocks(group)[0] > scheduling.FEW:
+            scheduling.put_lanes_along_rows(nest, p.machine)
     if not p.depth:
         _stream_rows(p.machine, group)
     ahead.next_block(p.machine.memory, values, group, stitch.blocks(group)[0])

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.types import TYPES
-from catena.compiler.kernels import loops, merging, places
+from catena.compiler.kernels import merging, places, scheduling
 from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.machine import Machine
 from catena.compiler.plan import bands
@@ -88,7 +88,7 @@ def _adds_one_by_one(fused: Fused, members: list[int], machine: Machine) -> bool
     for kernel in (fused.steps[i].own_kernel for i in members):
         size, rows = math.prod(kernel.space), math.prod(d for k, d in enumerate(kernel.space) if k not in kernel.axes)
         sums = [v for v in kernel.roots if is_sum_of_floats(v) and KIND[v.dtype] == "f"]
-        short = [v for v in sums if size // rows * loops.register_bytes(str(v.dtype)) <= machine.vector_bytes]
+        short = [v for v in sums if size // rows * scheduling.register_bytes(str(v.dtype)) <= machine.vector_bytes]
         if any(size * v.dtype.itemsize < machine.memory.streamed for v in short):
             return True
     return False
