@@ -68,3 +68,23 @@ def test_few_long_rows_are_left_to_threads():
     program = jax.jit(lambda x, i, u: x.at[:, i].add(u)).lower(x, i, u).compile()
     assert "at once" not in program.as_text("nests")
     np.testing.assert_array_equal(program(x, i, u), np.float32([[40_000, 0, 0, 0]] * 8))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8"])
+@pytest.mark.parametrize("rows", [3, 7, 24, 77, 1024, 20_000, 20_001])
+def test_updates_of_a_single_column(rows, dtype):
+    """Each element is changed in the order of the updates, whatever lies beside it."""
+    i, u = RNG.integers(-1, 2, 40).astype(np.int32), RNG.integers(0, 3, 40).astype(dtype)
+    x = RNG.integers(0, 5, (rows, 1)).astype(dtype)
+    u[7] = 100
+    for made, change in (("add", np.add), ("max", np.maximum), ("set", lambda a, b: b)):
+        want = expected(x, i, np.broadcast_to(u, (rows, 40)), change)
+        f = jax.jit(lambda x, i, u, made=made: getattr(x.at[:, i], made)(u))
+        np.testing.assert_array_equal(f(x, i, u), want)
+
+
+def test_what_needs_a_gather_has_no_lanes():
+    x, i = np.zeros((1024, 1), np.float32), np.zeros(100, np.int32)
+    text = lambda u: jax.jit(lambda x, i, u: x.at[:, i].add(u)).lower(x, i, u).compile().as_text("nests")
+    assert "lanes" in text(np.float32(1))
+    assert "8 at once" in text(np.ones((1024, 100), np.float32))

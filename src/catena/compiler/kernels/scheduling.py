@@ -48,10 +48,11 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
     if not in_place and (by_columns.unroll(nest, width) or by_columns.unroll_folds(nest, width)):
         kept = [d for d in kept if nest.extents[d] != 1]
     vector = _pick(nest, kept, inner, width) if nest.trips > _few(nest, vector_bytes, few) else None
+    around = nest.sequential and vector is not None and vector != kept[-1]  # updates of its elements wait inside
     for group in (kept, inner):
         if vector in group:
             group.remove(vector)
-            group.append(vector)
+            group.insert(0 if around else len(group), vector)
     transposed = vector in kept and not nest.folds and not nest.sequential
     inside = _block_transposes(nest, kept, vector) if transposed and vector is not None else None
     nest.order, nest.vector = [*nest.rows, *kept, *inner], vector
@@ -69,6 +70,7 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         in_copies = nest.folds and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
         most = min((f.copies for f in nest.folds), default=COPIES)
         copies = most if in_copies and inner and extent >= most * nest.width else 1
+        copies = max(1, min(AT_ONCE, extent // nest.width)) if around else copies
         nest.unroll = copies if light else 1
         nest.turns = copies if vector in inner and nest.adds_floats else nest.unroll
         if transposed and nest.together is None:
@@ -286,7 +288,8 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
     elif general:
         candidates = kept  # what a function of its own folds is taken in order
     elif nest.sequential:
-        candidates = [d for d in kept[-1:] if _window_dimension(nest, d)]
+        free = (d for d in kept[:-1] if d in (nest.independent or ()) and _needs_no_gather(nest, d, width))
+        candidates = [d for d in (*free, *kept[-1:]) if _window_dimension(nest, d)]
     elif nest.run is not None:
         candidates = [d for d in kept[-1:] if not nest.hangs_on(d)]
     elif nest.stores and not nest.folds:
@@ -353,6 +356,11 @@ def _fills(nest: Nest, narrow: int, d: int, width: int) -> bool:
         return False
     if any(f.kind.startswith("arg") for f in nest.folds):
         return False
+    return _needs_no_gather(nest, d, width)
+
+
+def _needs_no_gather(nest: Nest, d: int, width: int) -> bool:
+    """Whether lanes along dimension `d` read neighbours, or by whole vectors and shuffles."""
     shuffled = most_stride(width * _widest(nest))
     return all(_fit(s.attr[2], d, nest, shuffled) > 0 for s in nest.stmts if s.op in LOADS)
 

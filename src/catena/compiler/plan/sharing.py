@@ -10,7 +10,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.forms import COSTLY, OPS
 from catena.compiler.graph.symbols import computed, decided
 from catena.compiler.graph.types import TYPES
-from catena.compiler.kernels.loops import Nest
+from catena.compiler.kernels.loops import Nest, is_idempotent
 from catena.compiler.machine import Machine, Sharing
 
 COSTS = {op: facts.cost for op, facts in OPS.items()} | {"const": 0}  # of a statement; of all others it is 1
@@ -83,7 +83,7 @@ def chunk(sharing: Sharing, nest: Nest, in_place: bool, in_loop: bool = False, a
     if outer in nest.reduced:
         return None
     step = nest.step(outer)
-    if outer == nest.vector and (extent < 4 * step or (in_place and extent % step)):
+    if outer == nest.vector and (extent < 4 * step or (extent % step and not is_idempotent(nest, outer, in_place))):
         return None
     count = min(sharing.chunks(total), extent // step)
     if count < 2:
