@@ -6,7 +6,8 @@ A policy is a function ``(primitive, *avals, **params) -> bool``: whether the re
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+
+from catena.core.named import NamedTuple
 
 PRODUCTS = ("dot_general", "conv_general_dilated", "ragged_dot_general")
 

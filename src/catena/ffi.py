@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from catena.core.named import NamedTuple
 from catena.core.namespace import shown as _shown
 from catena.core.trace import leaf_value as _leaf_value
 from catena.core.traceback import api_boundary as _api_boundary

@@ -2,6 +2,9 @@
 compiled.
 """
 
+import random
+import subprocess
+import sys
 import warnings
 
 import numpy
@@ -12,6 +15,7 @@ import catena.flatten_util
 import catena.numpy as jnp
 from catena import lax
 from catena.errors import ConcretizationTypeError
+from catena.numpy import einstein
 from checkers import check_jit
 from numpy_cases import check_gradient, check_mapped, check_values, leaves
 
@@ -381,6 +385,40 @@ def test_apply_over_axes():
 def test_einsum_path():
     path, text = jnp.einsum_path("ij,jk,kl->il", M, M.T, M)
     assert path == [(0, 1), (0, 1)] and "Complete contraction" in str(text)
+
+
+def test_einsum_of_two_operands_loads_no_search_for_an_order():
+    """Loading opt_einsum takes as long as a tenth of what a small script waits for us."""
+    script = """
+import sys, catena.numpy as jnp
+x = jnp.ones((2, 3))
+print(jnp.einsum("ij,kj->ik", x, x), jnp.einsum("ij,jk", x, x.T), jnp.einsum("ij->j", x), "opt_einsum" in sys.modules)
+jnp.einsum("ij,...j->i", x, x)
+print("opt_einsum" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert [line.split()[-1] for line in done.stdout.splitlines()[-2:]] == ["False", "True"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_einsum_does_without_a_search_is_what_it_does_with_one(seed):
+    draw, plain = random.Random(seed), 0
+    for _ in range(400):
+        sizes = {label: draw.choice([1, 2, 3]) for label in "abcd"}
+        terms = ["".join(draw.choices("abcd", k=draw.randint(0, 3))) for _ in range(draw.choice([1, 2, 2, 3]))]
+        size = lambda label: sizes[label] if draw.random() < 0.97 else draw.choice([1, 4])  # noqa: B023
+        operands = [einstein._Shaped(tuple(map(size, names))) for names in terms]
+        labels = sorted({*"".join(terms), *("z" if draw.random() < 0.02 else "")})
+        result = "->" + "".join(draw.sample(labels, draw.randint(0, len(labels))))
+        subscripts = ",".join(terms) + (result if draw.random() < 0.7 else "")
+        found = einstein._single_contraction(subscripts, *operands)
+        if found is not None:
+            plain += 1
+            expected = einstein._contraction_list((subscripts, *operands), "auto")
+            assert found[:2] == expected[:2] and [sorted(p) for p in expected[2]] == [[*p] for p in found[2]], (
+                subscripts
+            )
+    assert plain > 150
 
 
 def test_einsum_adds_up_what_only_broadcasts_before_it_multiplies():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
+from catena.core.named import NamedTuple
 from catena.core.tree_nodes import default_nodes
 
 

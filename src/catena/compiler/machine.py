@@ -8,7 +8,8 @@ are not measured anew on each: the order in which a sum is added up, and so its 
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+
+from catena.core.named import NamedTuple
 
 
 class Memory(NamedTuple):

@@ -4,19 +4,22 @@ Every flag is one row of a table. Flags that change what tracing yields take par
 context carries one small integer for the process-wide values and one for a thread's overrides.
 """
 
+from __future__ import annotations
+
 import contextlib
 import itertools
 import operator
 import os
 import re
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core import log
 from catena.core.context import Context, context
 from catena.core.failures import checks_named
 from catena.core.foreign_flags import FOREIGN
 from catena.core.lazy import load
+from catena.core.named import NamedTuple
 from catena.core.own_options import Option, define_with_absl
 from catena.core.placement import default_placement
 from catena.core.source import Surroundings

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import gc
-from typing import NamedTuple
 
 from catena.core import config
 from catena.core.array import Array, ExtendedArray
 from catena.core.errors import JaxRuntimeError
 from catena.core.job import STRIDE, job
 from catena.core.lazy import has_compiler
+from catena.core.named import NamedTuple
 from catena.core.namespace import alias
 from catena.core.placed import PlacedArray, PlacedKeys
 

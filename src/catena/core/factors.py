@@ -6,11 +6,14 @@ splits the range of its factor, and with it everything else that walks over it. 
 ``parallel/rules.py``; the idea is that of Shardy (OpenXLA, 2024) and of einsum.
 """
 
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from typing import Any
 
 from catena.core.context import context
 from catena.core.errors import ShardingTypeError
 from catena.core.lazy import load
+from catena.core.named import NamedTuple
 from catena.core.type_sharding import axes_of
 
 

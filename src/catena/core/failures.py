@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from catena.core.context import context
 from catena.core.dtypes import KIND
+from catena.core.named import NamedTuple
 from catena.core.source import PlainSource, Source
 
 # The cell of a running program, in words of 8 bytes: the number of the site that failed first, from 1 on; a lock; the

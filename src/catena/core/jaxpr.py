@@ -4,8 +4,10 @@ A ``Jaxpr`` binds variables once each, by equations that apply primitives to var
 ``ClosedJaxpr`` adds the values of its constants.
 """
 
+from __future__ import annotations
+
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core.context import context, set_trace
 from catena.core.effects import RefEffect
@@ -13,6 +15,7 @@ from catena.core.evaluate import abstract_eval
 from catena.core.face import Face
 from catena.core.lazy import LazyModule
 from catena.core.mesh import EMPTY_ABSTRACT, AbstractMesh
+from catena.core.named import NamedTuple
 from catena.core.source import NOTHING_SAID, Source, Surroundings
 from catena.core.usual import with_usual, without_usual
 
@@ -114,7 +117,7 @@ class Eqn(Parts):
             params = without_usual(primitive, params)
         return tuple.__new__(cls, (invars, outvars, primitive, params, effs, source_info))
 
-    def replace(self, **changes) -> "Eqn":
+    def replace(self, **changes) -> Eqn:
         """The same equation with some parts replaced."""
         if "params" in changes:
             changes["own_params"] = without_usual(changes.get("primitive", self.primitive), changes.pop("params"))
@@ -186,7 +189,7 @@ class Jaxpr(Face):
         """The types of the results."""
         return [v.aval for v in self.outvars]
 
-    def replace(self, **changes) -> "Jaxpr":
+    def replace(self, **changes) -> Jaxpr:
         """The same jaxpr with some parts replaced."""
         parts = {k: changes.pop(k, getattr(self, k)) for k in ("constvars", "invars", "outvars", "eqns", "debug_info")}
         if changes.keys() - {"effects"}:
@@ -274,7 +277,7 @@ class ClosedJaxpr(Face):
         """As for ``Jaxpr``."""
         return self.jaxpr.final_aval_qdds
 
-    def map_jaxpr(self, f) -> "ClosedJaxpr":
+    def map_jaxpr(self, f) -> ClosedJaxpr:
         """The same constants with the jaxpr ``f(jaxpr)``."""
         return ClosedJaxpr(f(self.jaxpr), self.consts)
 
@@ -288,7 +291,7 @@ class ClosedJaxpr(Face):
         """The effects of running it."""
         return self.jaxpr.effects
 
-    def replace(self, *, jaxpr=None, consts=None) -> "ClosedJaxpr":
+    def replace(self, *, jaxpr=None, consts=None) -> ClosedJaxpr:
         """The same with another jaxpr or other constants."""
         return ClosedJaxpr(jaxpr or self.jaxpr, self.consts if consts is None else consts)
 

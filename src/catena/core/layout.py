@@ -1,6 +1,8 @@
 """Pretty printing: documents that choose line breaks to fit a width (Wadler, "A prettier printer", 2003)."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from catena.core.named import NamedTuple
 
 
 class Line(NamedTuple):

@@ -11,7 +11,7 @@ import math
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from catena.core.context import context
 from catena.core.device import Device
 from catena.core.device import devices as all_devices
 from catena.core.job import job
+from catena.core.named import NamedTuple
 
 
 class AxisType(enum.Enum):

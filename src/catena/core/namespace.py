@@ -1,11 +1,14 @@
 """The names of a public module: where they come from, what ``dir`` shows of them, second names for functions."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from catena.core.lazy import load
+from catena.core.named import NamedTuple
 from catena.core.unbuilt import no_such_name
 
 F = TypeVar("F", bound=Callable)

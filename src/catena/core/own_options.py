@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core.lazy import load
+from catena.core.named import NamedTuple
 
 DEFINERS = {
     bool: "DEFINE_bool",

@@ -5,15 +5,18 @@ class of its own, so that the hot paths, which ask ``type(x) is Array``, neither
 array keeps the operations on it on its devices; an uncommitted one only says where it was made.
 """
 
+from __future__ import annotations
+
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from catena.core.array import Array, Deleted, ExtendedArray, live
 from catena.core.context import context
 from catena.core.job import job
+from catena.core.named import NamedTuple
 from catena.core.parts import Parts, at_place
 from catena.core.placement import Placement
 from catena.core.token import Token

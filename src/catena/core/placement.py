@@ -1,6 +1,10 @@
 """The word for where an array is: the devices, who chose them, and how it is laid out over several."""
 
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from typing import Any
+
+from catena.core.named import NamedTuple
 
 
 class Placement(NamedTuple):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from catena.core.device import Device
 from catena.core.job import job
+from catena.core.named import NamedTuple
 from catena.core.placement import Placement
 
 

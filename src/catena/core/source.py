@@ -1,10 +1,14 @@
 """Where in the user's program an equation was made, captured cheaply and resolved only when somebody asks."""
 
+from __future__ import annotations
+
 import opcode
 import os
 import sys
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
+
+from catena.core.named import NamedTuple
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -32,15 +36,15 @@ class NameStack(tuple):
         """The names."""
         return tuple(self)
 
-    def extend(self, name: str) -> "NameStack":
+    def extend(self, name: str) -> NameStack:
         """These names and a scope inside."""
         return NameStack((*self, name))
 
-    def transform(self, name: str) -> "NameStack":
+    def transform(self, name: str) -> NameStack:
         """These names and a transformation inside."""
         return NameStack((*self, Transformation(name)))
 
-    def inside(self, outer: tuple) -> "NameStack":
+    def inside(self, outer: tuple) -> NameStack:
         """These names without those of ``outer``, where they begin with them."""
         return NameStack(self[len(outer) :]) if self[: len(outer)] == outer else self
 
@@ -87,7 +91,7 @@ class Source(NamedTuple):
     name_stack: NameStack = NO_NAMES
     backward: bool = False
     examples: tuple = ()  # the shape of the result, and its axes that stand for a vmap, with their names
-    surroundings: "Surroundings" = NOTHING_SAID
+    surroundings: Surroundings = NOTHING_SAID
 
     @property
     def file_name(self) -> str:
@@ -102,7 +106,7 @@ class Source(NamedTuple):
         line, *_ = position(self.code, self.lasti)
         return self.code.co_firstlineno if line is None else line
 
-    def mapped(self, dim: int, name, shape: tuple) -> "Source":
+    def mapped(self, dim: int, name, shape: tuple) -> Source:
         """The source of a result of this shape, one more axis of which stands for a vmap."""
         before, known = self.examples or (None, ())
         if before != shape:  # it is inside what is mapped now

@@ -9,12 +9,13 @@ What primitives do to such values stands in the table of sharding rules (``paral
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core.aval import ShapedArray
 from catena.core.context import context
 from catena.core.errors import ShardingTypeError
 from catena.core.factors import rule_of
+from catena.core.named import NamedTuple
 from catena.core.named_sharding import NamedSharding
 from catena.core.partition_spec import PartitionSpec, names_of
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import keyword
 from collections.abc import Callable
 from operator import is_, itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
+from catena.core.named import NamedTuple
 from catena.core.tree_nodes import DICT, LIST, NAMED_TUPLE, NONE, TUPLE, NodeKind, default_nodes
 
 HOT = 24  # times that a structure is asked for before it is written as code, which takes some 20 us a node

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core.lazy import load
+from catena.core.named import NamedTuple
 from catena.core.tree_flatten import flatten_with, is_true
 from catena.core.tree_keys import KeyEntry, KeyPath, key_name, keystr
 from catena.core.tree_nodes import NAMED_TUPLE, default_nodes

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from catena.core.named import NamedTuple
 from catena.core.tree_code import HOT, MOST_NODES, CodeUnless, answering_again, code_unless
 from catena.core.tree_keys import KeyEntry, KeyPath, keystr
 from catena.core.tree_nodes import (

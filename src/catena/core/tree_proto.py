@@ -6,8 +6,9 @@ and the strings (field 2).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from catena.core.named import NamedTuple
 from catena.core.protobuf import fields, message, number, varint, varints
 
 _NODES, _STRINGS = 1, 2  # fields of the message

@@ -9,8 +9,9 @@ import inspect
 from collections.abc import Callable
 from functools import partial, update_wrapper
 from types import FunctionType
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
+from catena.core.named import NamedTuple
 from catena.core.traceback import shorten
 
 

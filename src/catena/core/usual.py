@@ -5,9 +5,12 @@ of users, and programs that walk through jaxprs, are written with JAX's. Rules n
 equation's parameters are ``eqn.own_params``.
 """
 
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from typing import Any
 
 from catena.core.mesh import EMPTY_ABSTRACT
+from catena.core.named import NamedTuple
 
 
 class Unspecified:

@@ -7,7 +7,7 @@ compiler's graph, whose tests are made in the loop nest that makes the value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from catena.core.dtypes import KIND, is_extended
 from catena.core.factors import elementwise, rule_of
 from catena.core.failures import MADE, Site
 from catena.core.jaxpr import subjaxprs
+from catena.core.named import NamedTuple
 from catena.core.source import user_source
 
 # Operations whose results hold no NaN or infinity that an operand does not hold: they move, select, compare or name.

@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import catena.numpy as jnp
+from catena.core.named import NamedTuple
 from catena.core.namespace import shown as _shown
 from catena.core.sequences import safe_map as map  # noqa: F401
 from catena.core.sequences import safe_zip as zip  # noqa: A004

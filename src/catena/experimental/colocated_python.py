@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core.array import Array
 from catena.core.device import Device
 from catena.core.job import job
 from catena.core.mesh import Mesh
+from catena.core.named import NamedTuple
 from catena.core.namespace import shown as _shown
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import Tracer

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
+from catena.core.named import NamedTuple
 from catena.core.tree import default_registry, tree_structure
 from catena.core.treedef import LEAF, PyTreeDef, postorder
 from catena.export.values import expect

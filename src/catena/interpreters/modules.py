@@ -10,7 +10,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from catena.core.device import devices
 from catena.core.dtypes import is_extended, issubdtype, prng_key
 from catena.core.effects import Effect
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.named import NamedTuple
 from catena.core.sharding import Sharding, SingleDeviceSharding
 from catena.core.staging import DebugInfo, hoist_constants, trace_to_closed_jaxpr
 from catena.export.container import pack, unpack

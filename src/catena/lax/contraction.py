@@ -7,12 +7,13 @@ import math
 import operator
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple, Union
+from typing import Union
 
 import numpy as np
 
 from catena.core import casts, dtypes
 from catena.core.aval import ShapedArray
+from catena.core.named import NamedTuple
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_undefined_primal
 from catena.lax import native

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.axes import move_axis
+from catena.core.named import NamedTuple
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_undefined_primal
 from catena.lax import native

@@ -12,12 +12,14 @@ program wait until an operation was seen on these shapes before, so that what co
 best choice.
 """
 
+from __future__ import annotations
+
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.named import NamedTuple
 
 NONE: frozenset = frozenset()
 SINGLE_AND_DOUBLE = frozenset((np.dtype("float32"), np.dtype("float64")))

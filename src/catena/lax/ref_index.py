@@ -12,13 +12,14 @@ moved inside; arrays of indices read the nearest element where they point outsid
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from catena.core import dtypes
 from catena.core.context import context
 from catena.core.errors import NonConcreteBooleanIndexError
+from catena.core.named import NamedTuple
 from catena.core.slices import Slice, is_static
 from catena.core.trace import VALUES, Tracer, leaf_value
 from catena.core.zeros import get_aval

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import enum
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.named import NamedTuple
 
 
 class GatherScatterMode(enum.Enum):

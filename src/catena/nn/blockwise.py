@@ -16,12 +16,13 @@ them; keys and values ``(n, s, h)``; results ``(n, t, g, h)``, and the logarithm
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from catena import lax
 from catena import numpy as jnp
+from catena.core.named import NamedTuple
 from catena.transform.custom_call import SymbolicZero
 from catena.transform.custom_gradient import linear_call
 from catena.transform.custom_jvp import custom_jvp

@@ -130,8 +130,25 @@ def _contractions(args: tuple, optimize) -> tuple:
     if found is None:
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
-        found = _plans[key] = _contraction_list(args, optimize)
+        found = _plans[key] = _single_contraction(*args) or _contraction_list(args, optimize)
     return found
+
+
+def _single_contraction(subscripts: str, *operands) -> tuple | None:
+    """``_contraction_list`` of one operand or two whose labels are letters, and fit: there is no order to find, for
+    which alone opt_einsum would be loaded (5 ms). None for others, the wrong ones among them.
+    """
+    inputs, arrow, result = subscripts.replace(" ", "").partition("->")
+    labels, letters = inputs.split(","), inputs.replace(",", "")
+    if not arrow:
+        result = "".join(sorted(label for label in letters if letters.count(label) == 1))
+    if len(operands) > 2 or [len(names) for names in labels] != [len(x.shape) for x in operands]:
+        return None
+    pairs = [pair for names, x in zip(labels, operands, strict=True) for pair in zip(names, x.shape, strict=True)]
+    sizes = dict(pairs)
+    fits = all(sizes[label] == size for label, size in pairs) and sizes.keys() >= set(result)
+    plain = (letters + result).isascii() and letters.isalpha() and len(set(result)) == len(result)
+    return (labels, result, [tuple(range(len(operands)))]) if fits and plain else None
 
 
 def _contraction_list(args: tuple, optimize) -> tuple:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from catena.core.array import Array, as_array, make_array, scalar_value
 from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.core.lazy import has_compiler
+from catena.core.named import NamedTuple
 from catena.core.trace import Tracer
 from catena.core.traceback import shorten
 from catena.lax import native

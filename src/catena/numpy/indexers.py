@@ -12,7 +12,6 @@ others are batch axes.
 from __future__ import annotations
 
 import operator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, live, make_array
 from catena.core.errors import NonConcreteBooleanIndexError
+from catena.core.named import NamedTuple
 from catena.core.shapes import position_dtype
 from catena.core.slices import Slice
 from catena.core.trace import Tracer, find_concrete

@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from catena.core import casts, dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
+from catena.core.named import NamedTuple
 from catena.core.namespace import alias
 from catena.lax.policy import LARGE, MANY_EXTREMA, MANY_ROWS, folds_long
 from catena.lax.reductions import add_reduce

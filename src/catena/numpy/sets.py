@@ -5,13 +5,12 @@ Results have as many elements as the data say, so while tracing they need ``size
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.core.named import NamedTuple
 from catena.core.placed import follow
 from catena.core.trace import Tracer, find_concrete
 from catena.lax.whole import whole

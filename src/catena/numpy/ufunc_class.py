@@ -10,13 +10,14 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from catena import lax
 from catena.core.array import Array
 from catena.core.lazy import LazyModule
+from catena.core.named import NamedTuple
 from catena.core.traceback import shorten
 from catena.numpy.boundary import (
     array_arguments,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena import lax, numpy
 from catena.core import dtypes
 from catena.core.array import Array, live
+from catena.core.named import NamedTuple
 from catena.core.trace import find_concrete
 from catena.lax.structure import told
 from catena.lax.whole import whole

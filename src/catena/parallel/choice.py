@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from catena.core.factors import REDUCTIONS, Factor, dealt
+from catena.core.named import NamedTuple
 from catena.core.propagation import Split
 
 

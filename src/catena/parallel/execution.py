@@ -7,8 +7,6 @@ is ``vectorised``.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from catena.core import failures
@@ -17,6 +15,7 @@ from catena.core.context import context
 from catena.core.device import process_count
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.lazy import LazyModule
+from catena.core.named import NamedTuple
 from catena.parallel.communicator import Communicator
 from catena.parallel.local_program import local_program
 from catena.parallel.region import Region

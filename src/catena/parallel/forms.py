@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from catena.core.jaxpr import Eqn
+from catena.core.named import NamedTuple
 from catena.core.propagation import Split
 from catena.core.zeros import get_aval
 from catena.parallel import halos, moves

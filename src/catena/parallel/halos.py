@@ -7,10 +7,9 @@ the sizes in between.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from catena.core.named import NamedTuple
 from catena.core.zeros import get_aval
 from catena.lax.comparison import select_n
 from catena.lax.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from catena.core.context import context
 from catena.core.errors import JaxRuntimeError
 from catena.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
 from catena.core.lazy import LazyModule
+from catena.core.named import NamedTuple
 from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import trace_to_jaxpr
 from catena.core.zeros import get_aval, zeros

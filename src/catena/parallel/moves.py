@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
+from catena.core.named import NamedTuple
 from catena.core.propagation import Split
 from catena.core.zeros import get_aval
 from catena.lax.arithmetic import mul

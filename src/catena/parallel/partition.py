@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from catena.core.dead_code import dead_code_elimination
 from catena.core.factors import AS_CALLED, factors_of, rule_of
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from catena.core.mesh import AbstractMesh, Mesh
+from catena.core.named import NamedTuple
 from catena.core.partition_spec import PartitionSpec
 from catena.core.propagation import Split
 from catena.core.staging import DebugInfo, trace_to_jaxpr

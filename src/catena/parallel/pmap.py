@@ -7,12 +7,13 @@ what ``pmap`` asks of arguments, and where its results are when it is called by 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core.device import Device, check_backend
 from catena.core.device import devices as all_devices
 from catena.core.jaxpr import ClosedJaxpr, Var
 from catena.core.mesh import Mesh
+from catena.core.named import NamedTuple
 from catena.core.named_sharding import NamedSharding
 from catena.core.partition_spec import P
 from catena.core.sharding import placement_of

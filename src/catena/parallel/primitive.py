@@ -6,8 +6,6 @@ is such a program as well. It is evaluated and compiled by ``vectorised``.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from catena.core import failures
@@ -21,6 +19,7 @@ from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.lazy import LazyModule
 from catena.core.manual_axes import ManualAxisType
 from catena.core.mesh import Mesh
+from catena.core.named import NamedTuple
 from catena.core.named_sharding import NamedSharding
 from catena.core.partition_spec import PartitionSpec
 from catena.core.placed import layout_of, place

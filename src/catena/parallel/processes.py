@@ -10,7 +10,7 @@ import functools
 import hashlib
 import math
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from catena.core.context import context
 from catena.core.device import Device
 from catena.core.job import STRIDE, job, launched
 from catena.core.lazy import LazyModule
+from catena.core.named import NamedTuple
 from catena.core.parts import Parts, bounds, indices_everywhere, indices_here
 from catena.core.placement import Placement
 from catena.core.source import user_source

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from catena.core.context import context
 from catena.core.mesh import AbstractMesh, AxisType, Mesh, hold
+from catena.core.named import NamedTuple
 
 
 class Region(NamedTuple):

@@ -17,11 +17,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from catena.core.lazy import LazyModule
+from catena.core.named import NamedTuple
 from catena.core.traceback import is_internal, is_library
 from catena.runtime.kernels import waits_in
 

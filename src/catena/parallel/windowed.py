@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from catena.core import dtypes
 from catena.core.factors import Factor
+from catena.core.named import NamedTuple
 from catena.core.zeros import get_aval
 from catena.lax.arithmetic import add, mul, sub
 from catena.lax.bitwise import bitwise_and

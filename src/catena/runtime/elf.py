@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import mmap
 import struct
-from typing import NamedTuple
+
+from catena.core.named import NamedTuple
 
 _RELOCATIONS, _ZEROS, _SYMBOLS = 4, 8, 2  # section types
 _WRITTEN, _ALLOCATED = 1, 2  # section flags: written by the code; in memory when it runs

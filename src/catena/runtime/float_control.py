@@ -10,8 +10,8 @@ import ctypes
 import functools
 import platform
 from collections.abc import Callable
-from typing import NamedTuple
 
+from catena.core.named import NamedTuple
 from catena.runtime import images
 
 

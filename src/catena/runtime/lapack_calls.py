@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import ctypes
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
+from catena.core.named import NamedTuple
 from catena.runtime import library
 
 PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}

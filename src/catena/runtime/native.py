@@ -11,11 +11,11 @@ import ctypes
 import weakref
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from catena.core.lazy import llvm
+from catena.core.named import NamedTuple
 from catena.runtime import idle, linking
 from catena.runtime.buffers import check_room
 from catena.runtime.entries import bound

@@ -5,10 +5,13 @@ debug callback, so that they have arrived as numbers when the program, compiled,
 reaches the breakpoint; there a small command-line debugger opens.
 """
 
+from __future__ import annotations
+
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core.lazy import LazyModule
+from catena.core.named import NamedTuple
 from catena.core.source import PACKAGE
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import Tracer

@@ -19,7 +19,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from catena.core.array import Array, as_array, live, make_array
 from catena.core.dtypes import canonicalize_dtype
 from catena.core.job import job
 from catena.core.lazy import LazyModule
+from catena.core.named import NamedTuple
 from catena.core.parts import bounds
 from catena.core.tree import tree_flatten_with_path, tree_unflatten
 from catena.core.tree_keys import keystr

@@ -1,7 +1,10 @@
 """A frame of the user's program, as the debugger sees it."""
 
+from __future__ import annotations
+
 import linecache
-from typing import NamedTuple
+
+from catena.core.named import NamedTuple
 
 CONTEXT_LINES = 5
 

@@ -6,10 +6,10 @@ import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from catena.core.device import live_arrays
 from catena.core.lazy import LazyModule
+from catena.core.named import NamedTuple
 from catena.core.source import PACKAGE, PlainSource, Source, function_name
 from catena.tools.memory_profile import root
 from catena.tools.residuals import residuals

@@ -21,11 +21,12 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, BuiltinMethodType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from catena.core.context import extend_axis_env
+from catena.core.named import NamedTuple
 from catena.core.source import function_place
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary, is_internal, is_library

@@ -13,9 +13,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from catena import random
+from catena.core.named import NamedTuple
 from catena.core.traceback import api_boundary
 from catena.random import reuse
 from catena.transform.make_jaxpr import make_jaxpr

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core.array import as_array
 from catena.core.aval import ShapedArray
@@ -23,6 +23,7 @@ from catena.core.axes import move_axis
 from catena.core.config import overridden
 from catena.core.context import context
 from catena.core.effects import debug_effect
+from catena.core.named import NamedTuple
 from catena.core.primitive import NoRule, Primitive
 from catena.core.ref import Ref
 from catena.core.trace import Tracer, leaf_value

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core.jaxpr import Eqn, Jaxpr, Literal
+from catena.core.named import NamedTuple
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.trace import leaf_value

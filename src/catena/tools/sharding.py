@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core.mesh import AbstractMesh, Mesh, get_mesh
+from catena.core.named import NamedTuple
 from catena.core.named_sharding import NamedSharding
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.parallel.forms import Sent

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core import protobuf
+from catena.core.named import NamedTuple
 
 
 class Field(NamedTuple):

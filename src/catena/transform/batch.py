@@ -4,9 +4,11 @@ Under a batch trace a value may carry a mapped axis that the function does not s
 values is handed to the primitive's ``batch`` rule, which does the work for all examples at once.
 """
 
+from __future__ import annotations
+
 import functools
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core import dtypes
 from catena.core.axes import at_front, broadcast_axis, move_axis
@@ -16,6 +18,7 @@ from catena.core.evaluate import abstract_eval
 from catena.core.failures import FOUND, note_example
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.leaks import running
+from catena.core.named import NamedTuple
 from catena.core.primitive import RuleTable
 from catena.core.ref import is_reference
 from catena.core.source import function_name
@@ -252,7 +255,7 @@ class Vectorised:
 
     __slots__ = ("fun", "axis", "function", "tag", "dims", "outputs", "rule", "__name__")
 
-    def __init__(self, fun, trace: BatchTrace, dims, outputs: MappedOutputs, rule: "Vectorised | None" = None):
+    def __init__(self, fun, trace: BatchTrace, dims, outputs: MappedOutputs, rule: Vectorised | None = None):
         self.fun, self.axis, self.function, self.tag = fun, trace.axis, trace.function, trace.tag
         self.dims, self.outputs, self.rule = dims, outputs, rule
         self.__name__ = function_name(fun)

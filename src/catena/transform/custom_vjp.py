@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from catena.core import config, dtypes
 from catena.core.aval import ShapedArray
@@ -18,6 +18,7 @@ from catena.core.context import context, users_function
 from catena.core.errors import UnexpectedTracerError
 from catena.core.evaluate import concrete, varying_axes
 from catena.core.jaxpr import ClosedJaxpr
+from catena.core.named import NamedTuple
 from catena.core.primitive import Primitive
 from catena.core.ref import for_users
 from catena.core.source import function_name, function_place

@@ -12,7 +12,7 @@ import inspect
 import time
 import types
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from catena.core.face import Face
 from catena.core.failures import checks_named
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.lazy import LazyModule
+from catena.core.named import NamedTuple
 from catena.core.pickling import global_name
 from catena.core.placed import PlacedArray
 from catena.core.ref import Cell, Ref, core_of

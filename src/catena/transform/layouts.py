@@ -10,11 +10,11 @@ somebody laid out are pinned. Where two ties disagree, nothing follows from them
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from catena.core.factors import AS_CALLED, Factor, elementwise, factors_of, rule_of
 from catena.core.jaxpr import Eqn, Jaxpr, Var
 from catena.core.mesh import Mesh
+from catena.core.named import NamedTuple
 from catena.core.named_sharding import NamedSharding
 from catena.core.partition_spec import PartitionSpec, names_of
 from catena.core.placement import Placement

@@ -7,13 +7,14 @@ gradient. The same tape splits any jaxpr into what can be computed from known in
 evaluation).
 """
 
-from typing import NamedTuple
+from __future__ import annotations
 
 from catena.core import dtypes
 from catena.core.context import context, set_trace
 from catena.core.evaluate import abstract_eval, evaluate
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
 from catena.core.leaks import running
+from catena.core.named import NamedTuple
 from catena.core.primitive import RuleTable
 from catena.core.ref import is_reference
 from catena.core.source import user_source
@@ -65,7 +66,7 @@ class TapeTrace(Trace):
         self.count += 1
         return tracer
 
-    def finish(self, inputs: list, outputs: list) -> "Linearized":
+    def finish(self, inputs: list, outputs: list) -> Linearized:
         """What was written, as a program from ``inputs`` to ``outputs``; the last thing done with a running tape."""
         self.program = Linearized(self, self.entries, inputs, outputs)
         return self.program
@@ -145,11 +146,11 @@ class Linearized(NamedTuple):
     inputs: list
     outputs: list
 
-    def returning(self, outputs: list) -> "Linearized":
+    def returning(self, outputs: list) -> Linearized:
         """The same program with other results."""
         return Linearized(self.tape, self.entries, self.inputs, outputs)
 
-    def first(self, count: int) -> "Linearized":
+    def first(self, count: int) -> Linearized:
         """The program to the first ``count`` results."""
         return self if count == len(self.outputs) else self.returning(self.outputs[:count])
 

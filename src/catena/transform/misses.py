@@ -9,11 +9,11 @@ import weakref
 from collections import Counter
 from collections.abc import Callable
 from types import FunctionType
-from typing import NamedTuple
 
 from catena.core import log
 from catena.core.config import TRACED, key_values
 from catena.core.context import context
+from catena.core.named import NamedTuple
 from catena.core.source import PACKAGE, function_place, user_source
 from catena.core.tree_errors import equality_errors_treedef
 from catena.core.tree_keys import keystr

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from catena.core.array import Array, as_array
 from catena.core.device import Device, check_backend, first_device
 from catena.core.lazy import LazyModule
+from catena.core.named import NamedTuple
 from catena.core.partition_spec import PartitionSpec
 from catena.core.placed import place, place_result, results_placement, where
 from catena.core.placement import Placement

@@ -7,9 +7,9 @@ results of the branch or the loop (the ``save`` rule of their primitives), so th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from catena.core.named import NamedTuple
 from catena.core.primitive import RuleTable
 from catena.transform.jit_primitive import jit_p
 from catena.transform.linearize import partial_eval_jaxpr

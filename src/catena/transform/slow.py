@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from catena.core import log
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from catena.core.named import NamedTuple
 from catena.core.source import PACKAGE, shown_name, user_source
 
 # What the stages of the compiler are called here (`Executable.report`). In none of them, code is loaded: what is on

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-from typing import NamedTuple
 
 from catena.core.array import Array, as_array
 from catena.core.context import context
@@ -14,6 +13,7 @@ from catena.core.face import Face
 from catena.core.foreign_options import OPTIONS
 from catena.core.formats import format_in_rows
 from catena.core.lazy import LazyModule
+from catena.core.named import NamedTuple
 from catena.core.sharding import Sharding, SingleDeviceSharding, sharding_of
 from catena.core.struct import struct_of
 from catena.core.trace import Tracer

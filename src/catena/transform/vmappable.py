@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from catena.core.array import make_array
 from catena.core.context import context, set_trace
+from catena.core.named import NamedTuple
 from catena.core.trace import leaf_value
 from catena.core.zeros import get_aval
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
 
 from catena.compiler.emit import contract, launches, parallel
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph import symbols
 from catena.compiler.plan.program import ARENA, Buffer, Step
 from catena.compiler.plan.steps import Contract, Launch, Rows
+from catena.core.named import NamedTuple
 
 FEWEST = 32  # calls in a row, from which they are rows,
 FEWEST_OF_STUB = 4  # if so many, in the mean, have the same stub, which takes as long to compile

@@ -6,7 +6,6 @@ Source: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplicatio
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from catena.compiler.emit import launches, parallel, subnormal_products, tiles
 from catena.compiler.emit.branches import each_way, when
@@ -14,6 +13,7 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph import symbols
 from catena.compiler.plan.contraction import Axis, Contraction, Part, Plan, Tasks
 from catena.compiler.plan.steps import Buffer, Contract
+from catena.core.named import NamedTuple
 
 
 def contract(w, step: Contract) -> None:

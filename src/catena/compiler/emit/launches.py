@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from catena.compiler.emit import bounds, interrupts, joins, parallel, staged, streams
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
@@ -15,6 +13,7 @@ from catena.compiler.kernels.loops import Nest
 from catena.compiler.plan.pauses import Pause
 from catena.compiler.plan.ranges import Open
 from catena.compiler.plan.steps import Launch, Rows
+from catena.core.named import NamedTuple
 
 
 class Text(NamedTuple):

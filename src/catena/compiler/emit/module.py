@@ -14,9 +14,10 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
+
+from catena.core.named import NamedTuple
 
 NUMBERS = "%numbers"  # where an entry has its program's sizes: extents, places in its memory, chunks
 TABLE = "  ; "  # ends a line that asks where functions are, before their names

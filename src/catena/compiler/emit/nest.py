@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.compiler.emit import ahead, cascades, extremes, folds, joins, masks, pauses, seams, streams
 from catena.compiler.emit.body_text import THERE, BodyWriter, Copy, apart
@@ -30,6 +30,7 @@ from catena.compiler.plan.cascades import plan as plan_cascade
 from catena.compiler.plan.elements import SCALARS
 from catena.compiler.plan.pauses import Pause, beside
 from catena.compiler.plan.ranges import Range
+from catena.core.named import NamedTuple
 
 UNROLL_LIMIT = 64  # statements of a fully unrolled nest,
 UNROLL_SCALARS = 256  # and of one of as few iterations as have no lanes, whose arrays are in registers then

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from catena.compiler.emit import bounds, interrupts
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.plan.program import Buffer
+from catena.core.named import NamedTuple
 
 
 class Chunks(NamedTuple):

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection
-from typing import NamedTuple
 
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.kernels import conditions
 from catena.compiler.kernels.loops import Nest
+from catena.core.named import NamedTuple
 
 MOST_PIECES = 5  # of a loop
 LONGEST = 256  # statements in all pieces

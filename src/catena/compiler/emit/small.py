@@ -7,11 +7,12 @@ ask once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from catena.compiler.emit import ops
 from catena.compiler.graph.types import TYPES, vector
 from catena.compiler.vector_math import small, stages
+from catena.core.named import NamedTuple
 
 if TYPE_CHECKING:
     from catena.compiler.emit.body_text import BodyWriter, Copy

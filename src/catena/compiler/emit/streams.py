@@ -9,12 +9,12 @@ last. Its lanes beyond the row are neither read nor written.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from catena.compiler.emit.branches import each_way
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.types import TYPES, Type, vector
 from catena.compiler.kernels.loops import Nest
+from catena.core.named import NamedTuple
 
 LEAST = 16  # bytes that an instruction writes so
 LINE = 64  # bytes that are written together, by processors that have such instructions

@@ -13,7 +13,6 @@ Nothing here multiplies subnormal numbers: integers and additions bring them to 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from catena.compiler.emit.branches import when, when_it_leaves
 from catena.compiler.emit.emitter import Emitter
@@ -22,6 +21,7 @@ from catena.compiler.emit.module import COLD
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.types import Type, literal, vector
 from catena.compiler.vector_math.text import FORMATS
+from catena.core.named import NamedTuple
 from catena.runtime.float_control import NOTED
 
 POWER = {

@@ -9,13 +9,12 @@ columns in a vector that is not full: products of different sizes share one func
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from catena.compiler.emit import masks, subnormal_products
 from catena.compiler.emit.branches import each_way
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.types import Type, vector
+from catena.core.named import NamedTuple
 
 
 class Term(NamedTuple):

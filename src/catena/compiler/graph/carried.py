@@ -8,13 +8,12 @@ so arrays are taken that cannot hold -0: what began as zeros, and was only added
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from catena.compiler.graph import constants
 from catena.compiler.graph.forms import LOOPS, NOTHING, Indices, Scatter
 from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.region import Region, Value
 from catena.core.dtypes import KIND
+from catena.core.named import NamedTuple
 
 LEAST = 1 << 10  # bytes of an array
 PART = 2  # what is added is at most 1 / PART of it

@@ -7,7 +7,7 @@ which notes the first failure in the program's cell (``runtime.status``).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from catena.compiler.graph.forms import Map
 from catena.core import value_checks
 from catena.core.dtypes import KIND
 from catena.core.failures import MADE, Loop, Site
+from catena.core.named import NamedTuple
 from catena.core.source import user_source
 from catena.core.value_checks import Probe
 

@@ -7,9 +7,11 @@ the program, `emit` writes them. A test looks that each form has what its row as
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+
+from catena.core.named import NamedTuple
 
 if TYPE_CHECKING:
     from catena.compiler.graph.region import Region

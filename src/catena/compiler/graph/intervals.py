@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from catena.compiler.graph.forms import FORMS
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.graph.symbols import whole
+from catena.core.named import NamedTuple
 
 
 class Interval(NamedTuple):

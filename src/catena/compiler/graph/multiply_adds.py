@@ -11,13 +11,14 @@ each operation is, as when it is evaluated eagerly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from catena.compiler.graph import constants
 from catena.compiler.graph.checks import numbers_spread as spread
 from catena.core.jaxpr import Literal
+from catena.core.named import NamedTuple
 
 SUMS = ("add", "sub", "add_any")
 VIEWS = ("broadcast_in_dim", "reshape", "squeeze", "transpose")

@@ -16,7 +16,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from catena.compiler.graph.insertion import insert, number
 from catena.compiler.graph.intervals import MOST_ELEMENTS, Interval, bounds_of, interval, limits, of_operation, span
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.graph.symbols import whole
+from catena.core.named import NamedTuple
 
 MOST_BYTES = 64  # of a part that is handed on: more are read again
 MOST_ITERATIONS = 4  # that a part is handed on

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import NamedTuple
 
 import numpy as np
 
 from catena.core.dtypes import ALL, KIND, itemsize_bits
+from catena.core.named import NamedTuple
 
 LANES = 16  # of a vector of numbers of 32 bits: what the graph's choices go by on any machine, as bits hang on them
 

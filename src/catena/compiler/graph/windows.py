@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from catena.compiler.graph.forms import Indices, Scatter
 from catena.compiler.graph.types import TYPES
 from catena.core.dtypes import KIND
+from catena.core.named import NamedTuple
 
 SHORT = 32  # places of a window, of which each is an operation
 OPERATIONS = {"sum": "add", "max": "max", "min": "min"}

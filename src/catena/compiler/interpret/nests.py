@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from operator import index
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import COMBINE, Fold, Nest, accumulator_type
 from catena.core import failures
 from catena.core.errors import CompileError
+from catena.core.named import NamedTuple
 
 BLOCK = 1 << 18  # iterations that are evaluated at once
 Ranges = dict[int, tuple[int, int]]  # the iterations of each dimension

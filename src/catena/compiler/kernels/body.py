@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from catena.compiler.graph.symbols import Symbol, as_float, whole
 from catena.compiler.graph.types import NAMES
 from catena.compiler.kernels import complex_math, conditions
 from catena.core.dtypes import KIND
+from catena.core.named import NamedTuple
 
 INDEX = "int64"
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+
+from catena.core.named import NamedTuple
 
 COMPARED = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
 LOADS = ("load", "load_now")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
@@ -19,6 +19,7 @@ from catena.compiler.kernels.body import Body, Stmt
 from catena.compiler.kernels.conditions import LOADS
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
+from catena.core.named import NamedTuple
 
 COPIES = 4  # of the accumulators of a fold, which do not wait for each other
 CHECKS = -1  # the number by which a nest that tests names the cell where failures are noted

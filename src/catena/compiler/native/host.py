@@ -11,7 +11,6 @@ import json
 import mmap
 import os
 import platform
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from catena.compiler.native import cache
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm, load
 from catena.core.locks import hold_during_fork, made_once
+from catena.core.named import NamedTuple
 from catena.runtime import layout, library, permission, threads
 
 # Passes of the code generator that find nothing to do in our loops: a third to a half of its time. Loops have one

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from catena.core.aval import ShapedArray
 from catena.core.config import TRACED
 from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr, Literal
+from catena.core.named import NamedTuple
 from catena.runtime.native import loaded, resolved
 
 MOST_FAMILIES = 512

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from catena.compiler.native.fingerprint import NOT_RUN
 from catena.compiler.native.lengths import is_number
 from catena.core.aval import ShapedArray
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from catena.core.named import NamedTuple
 
 
 def replaced(closed: ClosedJaxpr, numbers: list) -> ClosedJaxpr:

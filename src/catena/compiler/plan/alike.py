@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from catena.compiler.graph.forms import FORMS, PARTS
 from catena.compiler.graph.region import Value
@@ -17,6 +16,7 @@ from catena.compiler.plan.fuse import Fused, Kernel
 from catena.compiler.plan.program import Buffer, Step
 from catena.compiler.plan.steps import Contract, Launch
 from catena.compiler.plan.storage import is_checked
+from catena.core.named import NamedTuple
 
 
 class Structure:

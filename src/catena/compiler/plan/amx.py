@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from catena.compiler.plan.fuse import Step as FusedStep
 from catena.compiler.plan.launches import launch
 from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.program import Buffer, Step, nest_reads, nest_writes, operations
+from catena.core.named import NamedTuple
 
 SIDE = 32  # rows and columns of a block of C: two tiles by two
 BYTES = 64  # of the terms of a row, that one instruction takes

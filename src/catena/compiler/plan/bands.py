@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
@@ -23,6 +22,7 @@ from catena.compiler.machine import Memory
 from catena.compiler.plan import partial
 from catena.compiler.plan.cascades import BLOCK
 from catena.compiler.plan.fuse import Kernel
+from catena.core.named import NamedTuple
 
 ROWS = BLOCK  # of a band: few enough streams for processors to follow, and the order of a sum that goes in blocks
 FEWEST = 8  # bands

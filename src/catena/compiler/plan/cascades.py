@@ -8,9 +8,8 @@ chapter 4).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from catena.compiler.kernels.loops import Nest
+from catena.core.named import NamedTuple
 
 BLOCK = 32  # steps of a block, and blocks of a block of the next level
 

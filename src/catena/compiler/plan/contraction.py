@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
 
 from catena.compiler.graph import symbols
 from catena.compiler.graph.symbols import decided
 from catena.compiler.graph.types import Type
 from catena.compiler.machine import Machine, Products
 from catena.compiler.plan.sharing import evenly
+from catena.core.named import NamedTuple
 
 # Where there is one row, B is read once, from where it lies. If that is no near cache (in loops the second one is):
 TERMS_OF_ROW = 8  # that are added up at a time, along as many lines of B, which may all meet in one set of a cache

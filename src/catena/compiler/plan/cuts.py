@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import accumulate
-from typing import NamedTuple
 
 from catena.compiler.graph.forms import COSTLY, FORMS
 from catena.compiler.graph.region import Value
+from catena.core.named import NamedTuple
 
 SHORTEST, LONGEST = 60, 120  # operations between two cuts, if there is a good place
 FEW = 6  # values alive at a good place

@@ -6,7 +6,6 @@ The chunks depend on the nest alone, so sums do not depend on the number of thre
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.forms import NOTHING
@@ -17,6 +16,7 @@ from catena.compiler.kernels.loops import COMBINE, Fold, Nest, accumulator_type
 from catena.compiler.machine import Sharing
 from catena.compiler.plan import ranges, sharing
 from catena.core.dtypes import KIND
+from catena.core.named import NamedTuple
 
 FEWEST = 8  # iterations in a chunk for each partial result that it leaves
 

@@ -9,12 +9,12 @@ iterations follow each other, and so every bit, is as without.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Sharing
 from catena.compiler.plan import sharing
 from catena.compiler.plan.cascades import Cascade
+from catena.core.named import NamedTuple
 
 PER_GROUP = 32  # pauses in as much work as a group of chunks has; nests that do less than two of these have none
 

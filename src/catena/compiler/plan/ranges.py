@@ -8,11 +8,10 @@ and how its lanes cover the loop: whole blocks alone, or a rest too.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from catena.compiler.graph import affine
 from catena.compiler.kernels.loops import Nest, is_idempotent
 from catena.compiler.plan import cascades
+from catena.core.named import NamedTuple
 
 
 class Range(NamedTuple):

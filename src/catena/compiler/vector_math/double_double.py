@@ -2,7 +2,9 @@
 that need more bits.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from catena.core.named import NamedTuple
 
 from .text import Value, fma, sqrt
 

@@ -5,12 +5,16 @@ maximum approximation", 1961), in units in the last place. A coefficient is roun
 are computed, which then make up for that.
 """
 
+from __future__ import annotations
+
 import textwrap
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.special  # type: ignore[import-untyped]
+
+from catena.core.named import NamedTuple
 
 from .lookup import SIZE
 

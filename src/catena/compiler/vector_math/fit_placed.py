@@ -4,11 +4,15 @@ Interpolation as in `fits.py`, of the lowest degree whose error is below the goa
 function, or, where it has zeros, of the greatest value in a piece.
 """
 
+from __future__ import annotations
+
 import textwrap
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import mpmath as mp  # type: ignore[import-untyped]
+
+from catena.core.named import NamedTuple
 
 from .fits import bessel_difference, interpolant
 from .lookup import SIZE

@@ -4,7 +4,9 @@ Those who compile a text put the latter in their place where the processor has i
 the same for all, and so are the bits.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from catena.core.named import NamedTuple
 
 from .text import FORMATS, Type, literal
 

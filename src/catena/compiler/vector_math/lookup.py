@@ -4,10 +4,13 @@ Lanes choose entries of a constant vector. On x86 processors since 2013, LLVM ma
 is not asked; elsewhere entries are taken one by one.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
+
+from catena.core.named import NamedTuple
 
 from . import helpers
 from .helpers import SIZE, Choice, Part

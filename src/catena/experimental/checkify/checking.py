@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from catena.core.array import Array
 from catena.core.effects import check_effect
+from catena.core.named import NamedTuple
 from catena.core.primitive import NoRule, Primitive
 from catena.core.source import user_source
 from catena.core.trace import Tracer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from catena import lax
 from catena.core.aval import ShapedArray
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.manual_axes import ManualAxisType
+from catena.core.named import NamedTuple
 from catena.core.partition_spec import PartitionSpec
 from catena.core.structural import reshard_p
 from catena.core.zeros import as_varying, get_aval

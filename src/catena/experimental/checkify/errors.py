@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from catena.core.named import NamedTuple
 from catena.core.source import PlainSource, Source
 from catena.core.tree import PyTreeDef, tree_unflatten
 

@@ -9,7 +9,7 @@ it kept, as further results.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from catena.core.dtypes import is_inexact
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.lazy import load
 from catena.core.leaks import running
+from catena.core.named import NamedTuple
 from catena.core.primitive import RuleTable
 from catena.core.source import Source, function_place, user_source
 from catena.core.staging import DebugInfo, check_result, trace_to_jaxpr

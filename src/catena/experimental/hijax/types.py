@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core.aval import AbstractValue
+from catena.core.named import NamedTuple
 from catena.core.zeros import add_tangents, high_types, zeros
 
 

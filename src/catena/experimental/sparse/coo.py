@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from catena import numpy as jnp
+from catena.core.named import NamedTuple
 from catena.core.tree import register_pytree_node_class
 from catena.experimental.sparse.base import JAXSparse
 from catena.experimental.sparse.bcoo import BCOO, bcoo_todense, specified_count

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from catena import lax
 from catena import numpy as jnp
+from catena.core.named import NamedTuple
 from catena.transform.vmap import vmap
 
 

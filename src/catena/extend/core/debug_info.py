@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from catena.core.named import NamedTuple
 from catena.core.tree import tree_flatten_with_path
 from catena.core.tree_keys import keystr
 

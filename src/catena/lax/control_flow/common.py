@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from catena.core import config, dtypes
 from catena.core.aval import same_type
@@ -12,6 +11,7 @@ from catena.core.context import context, set_trace
 from catena.core.effects import check_effects, control_flow_allowed_effects
 from catena.core.evaluate import varying_axes
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from catena.core.named import NamedTuple
 from catena.core.ref import Cell
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, hoist_constants, trace_to_jaxpr

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from catena.core.axes import at_front, move_axis
 from catena.core.dead_code import dead_code_elimination, pruned
 from catena.core.effects import of_operands
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
+from catena.core.named import NamedTuple
 from catena.core.primitive import as_bodies_say
 from catena.core.source import function_place
 from catena.core.structural import broadcast_in_dim_p, stop_gradient_p

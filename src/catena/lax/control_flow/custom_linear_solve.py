@@ -7,10 +7,11 @@ same solver; and the transpose of solving with ``A`` is solving with the transpo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena.core.axes import at_front
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.named import NamedTuple
 from catena.core.primitive import Primitive
 from catena.core.tree import tree_unflatten, treedef_children, treedef_tuple
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_undefined_primal

@@ -9,10 +9,10 @@ cotangent is found as a fixpoint: the body is transformed again until what comes
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from catena.core.dead_code import dead_code_elimination, pruned
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
+from catena.core.named import NamedTuple
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_undefined_primal, zeros

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from catena.core.axes import broadcast_axis, move_axis
 from catena.core.context import context
 from catena.core.failures import FOUND, note_iteration
 from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
+from catena.core.named import NamedTuple
 from catena.core.primitive import as_bodies_say
 from catena.core.ref import is_reference
 from catena.core.staging import DebugInfo, trace_to_jaxpr

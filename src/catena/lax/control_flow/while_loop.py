@@ -14,7 +14,7 @@ n, *stacks]``, where ``n`` counts the iterations.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from catena.core.dead_code import dead_code_elimination
 from catena.core.effects import of_operands
 from catena.core.failures import FOUND, note_iteration
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
+from catena.core.named import NamedTuple
 from catena.core.primitive import NoRule, as_bodies_say
 from catena.core.stack import stack_aval
 from catena.core.staging import DebugInfo, trace_to_jaxpr

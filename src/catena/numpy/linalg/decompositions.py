@@ -5,13 +5,12 @@ Concrete matrices of LAPACK's dtypes go to the kernels of ``runtime.lapack`` at 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.core.named import NamedTuple
 from catena.lax.linalg.algebra import adjoint
 from catena.lax.policy import LIBRARY
 from catena.numpy.boundary import as_array_argument, broadcast_to, concrete_values, convert, like, run

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
 
 import numpy as np
 
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.core.named import NamedTuple
 from catena.numpy import float_parts, reductions
 from catena.numpy.boundary import (
     broadcast_to,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from catena import lax
 from catena import numpy as jnp
 from catena.core.array import Array
+from catena.core.named import NamedTuple
 from catena.scipy.optimize.line_search import EXHAUSTED, FOUND, strong_wolfe
 
 CONVERGED, ITERATIONS, EVALUATIONS, GRADIENTS, FLAT = 0, 1, 2, 3, 4  # reasons to stop

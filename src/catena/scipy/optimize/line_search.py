@@ -7,12 +7,12 @@ hold a step, steps are doubled; then the interval shrinks. So the function is co
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from catena import lax
 from catena import numpy as jnp
 from catena.core.array import Array
 from catena.core.dtypes import finfo
+from catena.core.named import NamedTuple
 
 DECREASE, CURVATURE = 1e-4, 0.9  # the constants of the two conditions for quasi-Newton methods
 IN_INTERVAL = 30  # steps that are tried at least where an interval holds one, which about halves it each time

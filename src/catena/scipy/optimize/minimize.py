@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.core.named import NamedTuple
 from catena.numpy.boundary import as_array_argument
 from catena.scipy.optimize.bfgs import bfgs, lbfgs
 from catena.transform.grad import value_and_grad

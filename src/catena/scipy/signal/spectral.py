@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.lazy import LazyModule
+from catena.core.named import NamedTuple
 from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, canonical_axis, convert
 from catena.scipy.signal.trends import detrend as without_trend

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from catena import lax
@@ -11,6 +9,7 @@ from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.errors import ConcretizationTypeError
+from catena.core.named import NamedTuple
 from catena.core.trace import find_concrete
 from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, canonical_axis, static_int

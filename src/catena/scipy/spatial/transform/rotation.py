@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from catena import lax, random
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.core.named import NamedTuple
 from catena.numpy.boundary import convert
 from catena.scipy.spatial.transform import conversions
 from catena.typing import ArrayLike, DTypeLike

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from catena import numpy as jnp
 from catena.core.array import Array
+from catena.core.named import NamedTuple
 from catena.scipy.spatial.transform import conversions
 from catena.scipy.spatial.transform.rotation import Rotation, floats
 from catena.typing import ArrayLike
