@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from catena.compiler.graph.forms import Convolve
 from catena.compiler.graph.types import LANES, TYPES
 from catena.compiler.graph.windows import Sizes, positions
 from catena.core.dtypes import KIND
+from catena.core.named import NamedTuple
 
 FEWEST, FEWEST_TAPS, MORE = 2, 4, 1.5  # output channels and taps where lanes are places, and how many more are filled
 
