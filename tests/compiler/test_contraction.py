@@ -158,7 +158,7 @@ def test_random_convolutions(seed):
     lhs, rhs, out = (np.ascontiguousarray(a.transpose(np.argsort(s))) for a, s in zip((x, w, expected), specs))
     numbers = ConvDimensionNumbers(*specs)
     check(
-        lambda b, x, w: b.conv(x, w, window[0], padding, window[1], window[2], numbers, feature, batch, x.dtype),
+        lambda b, x, w: b.conv(x, w, numbers, (window[0], padding, *window[1:]), (feature, batch)),
         out,
         lhs,
         rhs,
@@ -175,7 +175,7 @@ def test_large_convolutions(layout):
     expected = convolved(x, w, (2, 1), [(1, 1), (1, 1)], (1, 1), (1, 1), 1, 1)
     back = np.argsort(spec)
     check(
-        lambda b, x, w: b.conv(x, w, (2, 1), [(1, 1), (1, 1)], (1, 1), (1, 1), numbers, 1, 1, x.dtype),
+        lambda b, x, w: b.conv(x, w, numbers, ((2, 1), [(1, 1), (1, 1)], (1, 1), (1, 1)), (1, 1)),
         np.ascontiguousarray(expected.transpose(back)),
         np.ascontiguousarray(x.transpose(back)),
         np.ascontiguousarray(w.transpose(2, 3, 1, 0)),
@@ -184,7 +184,7 @@ def test_large_convolutions(layout):
     y = whole(rng, (4, 40, 30, 31), "float32")
     gradient = convolved(x.swapaxes(0, 1), y.swapaxes(0, 1), (1, 1), [(1, 1), (1, 1)], (1, 1), (1, 1), 1, 1)
     check(
-        lambda b, x, y: b.conv(x, y, (1, 1), [(1, 1), (1, 1)], (1, 1), (1, 1), swapped, 1, 1, x.dtype),
+        lambda b, x, y: b.conv(x, y, swapped, ((1, 1), [(1, 1), (1, 1)], (1, 1), (1, 1)), (1, 1)),
         np.ascontiguousarray(gradient.swapaxes(0, 1)),
         x,
         y,
