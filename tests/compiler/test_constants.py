@@ -83,6 +83,25 @@ def test_nothing_is_compared_with_what_is_least_or_greatest(f):
     assert nest.count(" = ") == 3, nest
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32"])
+def test_the_least_and_the_greatest_integer_beside_others(dtype):
+    least, greatest = np.iinfo(dtype).min, np.iinfo(dtype).max
+    x = np.asarray([least, 0, 1, 5, greatest] * 20, dtype)
+    for function, number in itertools.product((lax.max, lax.min), (least, greatest)):
+        beside = jax.jit(lambda x, f=function, n=number: f(x, jnp.full_like(x, n)))
+        reference = np.maximum if function is lax.max else np.minimum
+        np.testing.assert_array_equal(beside(x), reference(x, np.asarray(number, dtype)))
+        assert f" = {function.__name__}" not in beside.lower(x).compile().as_text("nests")
+
+
+@pytest.mark.parametrize("exponent", [2.0, 3.0, -1.0])
+def test_powers_of_complex_numbers_that_are_products(exponent):
+    x = (np.arange(1, 65) * np.exp(1j * np.arange(64))).astype(np.complex64)
+    power = jax.jit(lambda x: x**exponent)
+    np.testing.assert_allclose(power(x), x.astype(np.complex128) ** exponent, rtol=1e-6)
+    assert "log" not in power.lower(x).compile().as_text("nests")
+
+
 @pytest.mark.parametrize("name", ["lt", "le", "gt", "ge"])
 def test_numbers_without_a_sign_are_not_below_zero(name):
     xs = np.asarray([0, 1, 2**31, 2**32 - 1], np.uint32)

@@ -70,6 +70,20 @@ def test_it_has_the_bits_of_the_processor(name, shape):
 
 
 @np.errstate(all="ignore")
+@pytest.mark.parametrize("function", [jnp.exp, jnp.exp2, jax.nn.sigmoid])
+def test_exponentials_that_vanish_are_not_small(function):
+    """They are zero, alone in vectors and among others, whose products are as before."""
+    rng = np.random.default_rng(2)
+    masked = rng.choice(np.float32([-1e9, -np.inf, -152, -105, -3e38]), 512)
+    others = rng.choice(np.float32([-150.5, -150, -149, -104, -103.98, -103.9, -95, -88, -73, -1, 2, np.nan]), 512)
+    x = np.concatenate([masked, others, np.where(rng.integers(0, 2, 512), masked, others)])
+    y = (rng.standard_normal(x.size) * 2.0 ** rng.integers(-20, 20, x.size)).astype(np.float32)
+    made = np.asarray(jax.jit(function)(x))
+    assert_same(jax.jit(lambda x, y: function(x) * y)(x, y), made * y)
+    assert_same(jax.jit(lambda x, y: function(x) / y)(x, y), made / y)
+
+
+@np.errstate(all="ignore")
 def test_quotients_next_to_the_middle_of_two():
     """Of what doubles round too, before floats do."""
     rng = np.random.default_rng(0)

@@ -45,6 +45,7 @@ ROWS = [
      "test_only_programs_are_removed_and_what_was_not_finished_long_ago", "test_size_is_bounded",
      "test_what_is_no_file_is_ignored_at_once"),
     (TEXTS, "compiler/test_constants.py", "test_a_number_and_the_same_again", "test_a_number_divided_by_itself",
+     "test_the_least_and_the_greatest_integer_beside_others", "test_powers_of_complex_numbers_that_are_products",
      "test_no_float_is_below_itself", "test_quotients_by_constants_are_rounded_down_by_their_remainders",
      "test_quotients_of_positions_are_as_rounded",
      "test_gradients_of_extremes_divide_nothing", "test_parts_and_pads_of_one_number"),

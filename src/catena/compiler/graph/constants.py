@@ -66,11 +66,19 @@ def _zero(last: np.ndarray) -> bool:
 
 
 def _least(last: np.ndarray) -> bool:
-    return last.dtype.kind == "f" and bool(last == -np.inf)
+    return _least_integer(last) or last.dtype.kind == "f" and bool(last == -np.inf)
 
 
 def _greatest(last: np.ndarray) -> bool:
-    return last.dtype.kind == "f" and bool(last == np.inf)
+    return _greatest_integer(last) or last.dtype.kind == "f" and bool(last == np.inf)
+
+
+def _least_integer(last: np.ndarray) -> bool:
+    return last.dtype.kind in "iu" and bool(last == np.iinfo(last.dtype).min)
+
+
+def _greatest_integer(last: np.ndarray) -> bool:
+    return last.dtype.kind in "iu" and bool(last == np.iinfo(last.dtype).max)
 
 
 def _no_number(last: np.ndarray) -> bool:
@@ -98,7 +106,7 @@ NEUTRAL = {
     "max": _least,  # of NaN too, which is the result
     "min": _greatest,
 }
-ABSORBING = {"and": _false, "or": _true, "mul": _no_number}
+ABSORBING = {"and": _false, "or": _true, "mul": _no_number, "max": _greatest_integer, "min": _least_integer}
 COMMUTING = ("add", "mul", "and", "or", "xor", "eq", "ne", "max", "min")
 SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 OF_ZERO = {"lt": False, "ge": True}  # what numbers without a sign are, compared with zero
@@ -136,8 +144,11 @@ def known(b, op: str, xs: tuple, shape: tuple):
         return _of_zero(b, op, xs, scalars, shape)
     if op == "and" and (found := _is_above_floor(b, *xs)) is not None:
         return found
-    if op == "pow" and scalars[1] is not None and scalars[1] == 2:
-        return b.map("square", xs[0])
+    if op == "pow" and scalars[1] is not None:
+        if scalars[1] == 2:
+            return b.map("square", xs[0])
+        if scalars[1].dtype.kind == "c" and scalars[1] in (-1, 3):  # real ones: `vector_math.powers`
+            return b.map("integer_pow", xs[0], y=int(scalars[1].real))
     if op == "div" and scalars[1] is not None and (factor := _exact_inverse(scalars[1])) is not None:
         return b.map("mul", xs[0], b.full(xs[1].shape, factor))
     for x, y, last in ((xs[0], xs[1], scalars[1]), (xs[1], xs[0], scalars[0] if op in COMMUTING else None)):

@@ -27,6 +27,7 @@ from .text import (
 
 # Beyond these exp(x) is zero or infinite: the least x sits below half the smallest subnormal.
 EXP_RANGE = {"float": (-104.0, 89.0), "double": (-746.0, 710.0)}
+EXP2_RANGE = {"float": (-151.0, 129.0), "double": (-1076.0, 1025.0)}
 
 # Added to arguments that may be subnormal, since each operation with these takes processors a hundred cycles: far less
 # than what is rounded off where exp(x) is next to 1, and nothing beside greater arguments.
@@ -76,15 +77,17 @@ def exp_minus_one_reduced(r: Value) -> Value:
 
 
 def exp(x: Value, small: Value | None = None) -> Value:
-    """`small` says whether some result may be no normal number, if that is known."""
+    """`small` says whether some result may be neither zero nor a normal number, if that is known."""
     least, greatest = EXP_RANGE[x.elem]
     n, integer, r = reduce_exp(minimum(maximum(x, least), greatest) + NEGLIGIBLE[x.elem], 1)
-    return _doubled(fma(exp_minus_one_reduced(r), 2.0, 2.0), n, integer, small)
+    return _doubled(fma(exp_minus_one_reduced(r), 2.0, 2.0), n, integer, small, x < least)
 
 
-def _doubled(x: Value, n: Value, integer: Value, small: Value | None) -> Value:
-    """x 2^(n - 1), see `scale`."""
-    return scale_down(x, n, integer, 1) if small is None else scale(x, integer - 1, small=small)
+def _doubled(x: Value, n: Value, integer: Value, small: Value | None, vanishes: Value) -> Value:
+    """x 2^(n - 1), see `scale`; zero where the exponential `vanishes`, which is not small."""
+    if small is None:
+        return scale_down(x, n, integer, 1)
+    return select(vanishes, 0.0, scale(x, integer - 1, small=small))
 
 
 def short_exp(x: Value) -> Value:
@@ -127,11 +130,11 @@ def exp_sum(high: Value, low: Value) -> Value:
 
 def exp2(x: Value, small: Value | None = None) -> Value:
     """See `exp`."""
-    least, greatest = (-151.0, 129.0) if x.elem == "float" else (-1076.0, 1025.0)
-    x = minimum(maximum(x, least), greatest) + NEGLIGIBLE[x.elem]
-    n, integer = round_to_integer(x, offset=x.format.bias - 1)
-    r = x - n
-    return _doubled(fma(r + r, horner(r, tables.EXP2[x.elem]), 2.0), n, integer, small)
+    least, greatest = EXP2_RANGE[x.elem]
+    bound = minimum(maximum(x, least), greatest) + NEGLIGIBLE[x.elem]
+    n, integer = round_to_integer(bound, offset=x.format.bias - 1)
+    r = bound - n
+    return _doubled(fma(r + r, horner(r, tables.EXP2[x.elem]), 2.0), n, integer, small, x < least)
 
 
 def expm1(x: Value) -> Value:
@@ -161,13 +164,21 @@ def logistic(x: Value, small: Value | None = None) -> Value:
     result = 1.0 / total
     result = fma(result, fma(-result, lost, fma(-result, total, 1.0)), result)
     if small is not None:
+        result = select(x < EXP_RANGE[x.elem][0], 0.0, result)
         return if_any(small, lambda: [_logistic_below(x, result)], [result], SELDOM)[0]
     return _logistic_below(x, result)
 
 
 def _logistic_below(x: Value, above: Value) -> Value:
     below = x < FAR_BELOW[x.elem]
-    return if_any(below, lambda: [select(below, exp(x), above)], [above])[0]
+    return if_any(below, lambda: [select(below, _small_exp(x), above)], [above])[0]
+
+
+def _small_exp(x: Value) -> Value:
+    """exp(x) where it is no normal number, or nearly so; something of greater numbers."""
+    least = EXP_RANGE[x.elem][0]
+    n, integer, r = reduce_exp(maximum(x, least), 1)
+    return _scale_low(fma(exp_minus_one_reduced(r), 2.0, 2.0), integer - 1)
 
 
 def tanh(x: Value) -> Value:
@@ -199,9 +210,14 @@ def sinh(x: Value) -> Value:
     z = safe * safe
     small = fma(safe * z, horner(z, tables.SINH[x.elem]), safe)
     h = half_exp(a)
-    return select(a < 1.0, select(a < x.format.epsilon, x, small), copysign(h - 0.25 / h, x))
+    return select(a < 1.0, select(a < x.format.epsilon, x, small), copysign(h - _quarter(h), x))
 
 
 def cosh(x: Value) -> Value:
     h = half_exp(fabs(x))
-    return h + 0.25 / h
+    return h + _quarter(h)
+
+
+def _quarter(h: Value) -> Value:
+    """1 / 4h, as it counts beside h: of what is large it would be subnormal."""
+    return 0.25 / minimum(h, 2.0**60)

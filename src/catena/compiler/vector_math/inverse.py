@@ -144,9 +144,13 @@ def asinh_of_float(x: Value) -> Value:
 
 
 def acosh_of_float(x: Value) -> Value:
-    """log(x + sqrt(t (t + 2))), t = x - 1, of a widened float."""
-    t = x - 1.0
-    result = short_log(x + short_sqrt(fma(t, t, t + t)))
+    """log(x + sqrt(t (t + 2))), t = x - 1, of a widened float.
+
+    Outside of the domain it is that of another number: roots of negative ones, begun from their bits, became subnormal.
+    """
+    b = select(x > 1.0, x, 1.0)
+    t = b - 1.0
+    result = short_log(b + short_sqrt(fma(t, t, t + t)))
     return select(x < INFINITY, select(x < 1.0, float("nan"), result), x)
 
 

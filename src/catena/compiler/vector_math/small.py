@@ -21,10 +21,11 @@ SIZE = 0x7FFFFFFF  # the bits of a number but its sign
 EXPONENT = 1 << 23  # the least bit of an exponent, whose bias is 127
 ROOM = 3  # how many powers of two products are looked at beyond the subnormal ones: factors of these may be so large
 
-TELLING: dict[str, tuple[Callable[..., Value], float]] = {  # functions, and what 2 is to them
-    "exp": (exponential.exp, math.log(2.0)),
-    "exp2": (exponential.exp2, 1.0),
-    "logistic": (exponential.logistic, math.log(2.0)),
+# Functions, what 2 is to them, and from where on they are no zeros, which are not small: masks make many.
+TELLING: dict[str, tuple[Callable[..., Value], float, dict[str, tuple[float, float]]]] = {
+    "exp": (exponential.exp, math.log(2.0), exponential.EXP_RANGE),
+    "exp2": (exponential.exp2, 1.0, exponential.EXP2_RANGE),
+    "logistic": (exponential.logistic, math.log(2.0), exponential.EXP_RANGE),
 }
 PRODUCT, PRODUCT_SUM, QUOTIENT = "small_product", "small_product_sum", "small_quotient"
 IS_SMALL, IS_SMALL_SIZE = "is_small", "is_small_size"
@@ -63,8 +64,8 @@ def definition(name: str, elem: str, width: int) -> tuple[str, frozenset[str], t
     if asked not in TELLING:
         small = any_lane(_is_below(x.bits() & SIZE if asked == IS_SMALL else x.bits(), 127 + least))
         return define(symbol(name, elem, width), writer, parameters, str(truth), small.name)
-    function, two = TELLING[asked]
-    small = any_lane(x < least * two)
+    function, two, bounds = TELLING[asked]
+    small = any_lane((x < least * two) & (x >= bounds[elem][0]))
     result, types = function(x, small), record([type_, truth])
     writer.lines += [
         f"  %result = insertvalue {types} poison, {type_} {result.name}, 0",
