@@ -84,7 +84,25 @@ def test_what_kernels_over_the_same_rows_write_last_goes_past_the_caches():
         written = text(f, x)
         assert written.count("sfence()") == 1 and "!nontemporal" in written  # one for all blocks of rows
     again = text(lambda x: (e := jnp.exp(x - jnp.max(x, 1, keepdims=True)), jnp.sum(e, 1)), x)
-    assert "!nontemporal" not in again  # a function of mathematics does not wait for memory
+    assert "!nontemporal" not in again  # what is read again, for the sum, is not far away
+
+
+def adam(w, g, m, v):
+    m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+    return w - 0.001 * m * jax.lax.rsqrt(v + 1e-8), m, v
+
+
+def test_functions_that_take_less_than_memory_do_are_written_past_the_caches():
+    """Of 5e6 floats on two threads, in ms: a step of Adam 5.2 -> 2.6, exp 0.88 -> 0.63, tanh of a sum 2.8 -> 1.7;
+    two functions of one float gain nothing (softplus, sines and cosines 1.0), nor do long ones.
+    """
+    one = jnp.ones(1100)
+    for f, count in ((jnp.exp, 1), (lambda x: jax.lax.rsqrt(x), 1), (adam, 4), (lambda x, y: x * jnp.tanh(y), 2)):
+        assert "!nontemporal" in text(f, *[one + i for i in range(count)])
+        assert "!nontemporal" not in text(f, *[one[:300] + i for i in range(count)])  # which caches hold
+    for f in (lambda x: (jnp.sin(x), jnp.cos(x)), jax.nn.softplus, jax.lax.lgamma):
+        assert "!nontemporal" not in text(f, one)
+    assert "!nontemporal" not in text(lambda x: jnp.exp(x), jnp.ones(2200, jnp.bfloat16))  # computed as floats are
 
 
 def test_lines_of_the_one_array_that_is_read_are_fetched_before():

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 from catena.compiler.graph import affine, symbols
-from catena.compiler.graph.forms import COSTLY
+from catena.compiler.graph.forms import COSTLY, OPS
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import conditions, schedules, scheduling, short_rows
@@ -115,14 +115,9 @@ def _in_place(nest: Nest, blocks: int, depth: int, many_steps: bool) -> bool:
 
 def _streams(machine: Machine, nest: Nest, part_of: int = 0) -> bool:
     """Whether a scheduled nest writes more than stays in caches, by itself or as part of so much, in whole lines, and
-    reads none of it. One that computes functions of mathematics does not wait for memory.
+    reads none of it; and whether it waits for that.
     """
-    if (
-        nest.vector is None
-        or nest.sequential
-        or not machine.streams
-        or any(short_rows.is_looped(s.op) for s in nest.stmts)
-    ):
+    if nest.vector is None or nest.sequential or not machine.streams or not _waits_for_memory(nest):
         return False
     lines = [s for s in nest.stores if s.mask < 0 and affine.coefficient(s.offset, nest.vector) == 1]
     written = sum(TYPES[s.dtype].bytes for s in lines) * math.prod(nest.extents)
@@ -137,6 +132,15 @@ def _streams(machine: Machine, nest: Nest, part_of: int = 0) -> bool:
     if nest.tile is not None or staging.may_be(machine, nest):
         return True
     return all(_begins_lines(machine, nest, s) or _cuts_lines(machine, nest, s) for s in lines)
+
+
+def _waits_for_memory(nest: Nest) -> bool:
+    """Whether what an iteration reads and writes takes longer than its functions of mathematics: of a byte that is a
+    tenth of a nanosecond, in which `OPS` tells what these take. So it is beside one function of floats, and not of two.
+    """
+    functions = sum(OPS[s.op].cost for s in nest.stmts if short_rows.is_looped(s.op))
+    read = sum(TYPES[s.type].bytes for s in nest.stmts if s.op == "load")
+    return functions <= read + sum(TYPES[s.dtype].bytes for s in nest.stores)
 
 
 def _streams_sums(machine: Machine, nest: Nest) -> bool:
