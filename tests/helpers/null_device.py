@@ -47,6 +47,7 @@ ROWS = [  # reasons, files and tests that are skipped
     (BITS, "compiler/test_taken_first.py", "test_they_have_the_bits_of_the_whole", "test_in_a_loop_and_under_vmap"),
     (BITS, "compiler/test_trimming.py", "test_what_is_joined_computed_and_taken_apart_has_the_same_elements"),
     (BITS, "compiler/test_widened.py", "test_the_bits_are_those_of_a_matrix_that_was_widened"),
+    (BITS, "numpy/test_creation.py", "test_logspace_has_the_bits_of_compiled_programs"),
     (BITS, "numpy/test_hot.py", "test_numpys_numbers_are_arrays_without_axes",
      "test_long_arrays_have_the_bits_of_a_program_however_often",
      "test_a_long_array_has_the_bits_of_a_program_however_often",

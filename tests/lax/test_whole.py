@@ -77,6 +77,17 @@ CALLS = {  # of functions in the table; whether step by step they have the same 
     "top_k": lambda: jax.lax.top_k(jnp.asarray(M), 2),
     "approx_max_k": lambda: jax.lax.approx_max_k(jnp.asarray(X), 3),
     "index_take": lambda: jax.lax.index_take(jnp.asarray(M), (jnp.asarray([1, 0]),), (0,)),
+    "linspace": lambda: jnp.linspace(-0.3, 1e6, 5000),
+    "linspace of one": lambda: jnp.linspace(2, 3, 1, retstep=True),
+    "linspace, integers": lambda: jnp.linspace(0, 9, 5, dtype="int8", endpoint=False, retstep=True),
+    "linspace, complex": lambda: jnp.linspace(-0.0, 1 - 2j, 7),
+    "linspace of scalars": lambda: jnp.linspace(jnp.float32(0.1), 3, 8193),
+    "linspace of rows": lambda: jnp.linspace(jnp.asarray(M, HALF), 1.5, 5, axis=-1),
+    "logspace": lambda: jnp.logspace(-1, 6, 8, base=2),
+    "logspace of rows": lambda: jnp.logspace(jnp.asarray(X), 2, 4, base=3.5, axis=1),
+    "geomspace": lambda: jnp.geomspace(-1, -1000, 5000),
+    "geomspace of scalars": lambda: jnp.geomspace(jnp.asarray(1, HALF), 100, 5),
+    "geomspace of rows": lambda: jnp.geomspace(jnp.asarray(X), 2, 5, endpoint=False),
     "companion": lambda: jsp.linalg.companion(jnp.asarray(X)),
     "hankel": lambda: jsp.linalg.hankel(jnp.asarray(X)),
     "segment_min": lambda: jax.ops.segment_min(jnp.asarray(X), jnp.asarray(X * 4, "int32")),
@@ -182,6 +193,14 @@ def test_the_same_bits(name, monkeypatch, fresh):
         same_types(found, expected)
         for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
             assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
+
+
+@pytest.mark.parametrize("signs", [(0.0, -0.0), (1 - 0j, 1 + 0j), (0j, complex(-0.0, 0.0))])
+def test_numbers_with_signs_of_zero_are_others(signs, fresh):
+    for _ in range(REPEATS + 2):
+        for x in signs:
+            found = np.asarray(jnp.linspace(x, jnp.asarray(X), 2))[0]
+            assert found.tobytes() == np.full(X.shape, x, found.dtype).tobytes()
 
 
 @pytest.mark.parametrize("name", SUMMING)

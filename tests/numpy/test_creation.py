@@ -300,3 +300,20 @@ def test_arrays_as_dtypes_are_deprecated():
     assert found[0].filename == __file__
     with pytest.warns(DeprecationWarning):
         assert np.zeros(2, dtype=jnp.arange(4)).dtype == "int32"
+
+
+@pytest.mark.parametrize("count", [5, 5000, 70_000])
+@pytest.mark.parametrize("dtype", ["int32", "int8", "uint16", "float32", "bfloat16", "complex64", "int4"])
+def test_many_positions(count, dtype):
+    """Counted by one piece of code or another, eager and compiled: short integers go round, floats round once."""
+    expected = np.arange(count).astype(jnp.dtype(dtype))
+    for _ in range(4):
+        np.testing.assert_array_equal(jnp.arange(count, dtype=dtype), expected)
+    np.testing.assert_array_equal(catena.jit(lambda: jnp.arange(count, dtype=dtype))(), expected)
+
+
+@pytest.mark.parametrize("count", [7, 5000])
+def test_logspace_has_the_bits_of_compiled_programs(count):
+    expected = np.asarray(catena.jit(lambda: jnp.logspace(-1.3, 2, count))())
+    for _ in range(4):
+        np.testing.assert_array_equal(jnp.logspace(-1.3, 2, count), expected)

@@ -197,7 +197,7 @@ def test_of_arrays_of_some_size(name, argument):
         check(CALLS[name], SOME_SIZE[argument])
 
 
-@pytest.mark.parametrize("num", [1023, 1025, 8193, 20_000])
+@pytest.mark.parametrize("num", [1023, 1025, 4096, 8193, 20_000])
 @pytest.mark.parametrize("endpoint", [True, False])
 def test_long_rows_of_numbers(num, endpoint):
     found = np.asarray(jnp.linspace(-3.0, 1e6, num, endpoint))

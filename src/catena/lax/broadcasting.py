@@ -417,7 +417,8 @@ def _iota_jvp(primals, tangents, **params):
 
 
 def _iota_lower(b, *, dtype, shape, dimension):
-    return b.convert(b.iota(np.dtype(np.int64), shape, dimension), dtype)
+    counted = np.int32 if shape[dimension] <= 1 << 31 else np.int64  # whose lanes are twice as many
+    return b.convert(b.iota(np.dtype(counted), shape, dimension), dtype)
 
 
 NO_OPERANDS = NoRule("it has no operands")

@@ -164,6 +164,7 @@ class Whole(NamedTuple):
     """When a function of several operations is one program (see ``whole.py``)."""
 
     exact: bool = False  # whether it has the bits that it has step by step: then, when a call comes again; else at once
+    of_numbers: bool = False  # whether a call of operands without axes is one too: from numbers, it makes arrays
 
 
 # By the names of functions, or of families of them.
@@ -186,4 +187,9 @@ approx_min_k index_take circulant hankel convolution_matrix companion fiedler fi
 segment_min glu ediff1d any_diff any_gradient descending searchsorted digitize isin repeat kron tril triu update get
 any_take along mode vander interp
 """
-WHOLE = dict.fromkeys(_AT_ONCE.split(), Whole()) | dict.fromkeys(_WHEN_REPEATED.split(), Whole(exact=True))
+_FROM_NUMBERS = "linspace logspace geomspace"
+WHOLE = {
+    **dict.fromkeys(_AT_ONCE.split(), Whole()),
+    **dict.fromkeys(_WHEN_REPEATED.split(), Whole(exact=True)),
+    **dict.fromkeys(_FROM_NUMBERS.split(), Whole(exact=True, of_numbers=True)),
+}

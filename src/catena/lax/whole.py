@@ -37,7 +37,8 @@ _KNOWN = 2048  # calls that are known of one function
 _ALIKE = 32  # programs of one function, of those that wait, for calls that differ in numbers alone, as in loops
 _LONGEST = 16  # items of a tuple or a list that a call is known by
 _PLAIN = frozenset((type(None), bool, int, str, type(...)))
-_STATIC = _PLAIN - {str} | {float, slice}
+_INEXACT = frozenset((float, complex))  # whose zeros have signs
+_STATIC = _PLAIN - {str} | {slice} | _INEXACT
 _KNOWN_BOUNDS = frozenset((type(None), int))  # of slices
 _NAMES = {dtype.name: dtype for dtype in ALL}
 _DTYPES = ("float", "int", "uint", "complex", "bool", "bfloat")  # what text that names a dtype begins with
@@ -86,7 +87,7 @@ def whole(fun: Fun, name: str = "") -> Fun:
         if known is None:
             if len(calls) >= _KNOWN:
                 calls.clear_cache()
-            known = 0 if _may_be_one(arrays, args, kwargs) else NEVER
+            known = 0 if _may_be_one(row, arrays, args, kwargs) else NEVER
         if known is NEVER or (row.exact and known < REPEATS):
             calls[key] = known if known is NEVER else known + 1
             return fun(*args, **kwargs)
@@ -113,7 +114,8 @@ def _run(known: tuple, row, arrays: list, args, kwargs):
 def _known_by(values, arrays: list, static: bool, read: Callable) -> list:
     """What arguments are known by: types of arrays, which are collected, types and values of the rest. Hot.
 
-    Floats are values where they are ``static``, and arrays elsewhere; ``read`` makes NumPy's arrays ours.
+    Floats and complex numbers are values where they are ``static``, and arrays elsewhere; ``read`` makes NumPy's arrays
+    ours.
     """
     key: list = []
     for x in values:
@@ -132,11 +134,11 @@ def _known_by(values, arrays: list, static: bool, read: Callable) -> list:
             if len(x) > _LONGEST:
                 raise TypeError("too long to look at each time")
             key += kind, len(x), *_known_by(x, arrays, static, read)
-        elif kind is float and not static:
+        elif kind in _INEXACT and not static:
             arrays.append(as_array(x))
             key.append(kind)
-        elif kind is float:
-            key += kind, x or repr(x)  # zeros have signs
+        elif kind in _INEXACT:
+            key += kind, x.real or repr(x.real), x.imag or repr(x.imag)
         elif kind is slice and _KNOWN_BOUNDS.issuperset(map(type, bounds := (x.start, x.stop, x.step))):
             key += kind, *bounds
         elif kind is PlacedArray and (found := x._aval) is not None and _is_on_a_device(found):
@@ -164,12 +166,14 @@ def _converts_itself(kind: type) -> bool:
     )
 
 
-def _may_be_one(arrays: list, args, kwargs) -> bool:
+def _may_be_one(row, arrays: list, args, kwargs) -> bool:
     """Whether a call may be one program: since all but arrays are values that mean one thing."""
     if context.disable_jit or context.axis_env or not has_compiler():
         return False
     values = [x._value for x in arrays]
-    if any(type(x) is not np.ndarray or x.dtype not in KIND for x in values) or not any(x.ndim for x in values):
+    if any(type(x) is not np.ndarray or x.dtype not in KIND for x in values):
+        return False
+    if not row.of_numbers and not any(x.ndim for x in values):
         return False
     return all(map(_means_one_thing, (*args, *kwargs.values())))
 
@@ -189,8 +193,8 @@ def _means_one_thing(x) -> bool:
 
 
 def _is_array(kind: type, static: bool) -> bool:
-    """Whether arguments of this class are operands of the program; floats unless they are ``static``."""
-    if kind is float:
+    """Whether arguments of this class are operands of the program; Python's inexact ones unless they are ``static``."""
+    if kind in _INEXACT:
         return not static
     return kind is Array or kind is np.ndarray or kind is PlacedArray or _converts_itself(kind)
 

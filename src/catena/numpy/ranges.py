@@ -15,11 +15,13 @@ from catena import lax
 from catena.core import casts, dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
+from catena.core.evaluate import quiet
+from catena.lax.policy import PROGRAMMED
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     SCALARS,
     array_arguments,
     as_operand,
-    broadcast_to,
     broadcast_together,
     canonical_axis,
     concrete_or_error,
@@ -30,6 +32,7 @@ from catena.numpy.boundary import (
     operands,
     promoted_dtype,
     run,
+    scalar_array,
     static_int,
     user_dtype,
 )
@@ -42,7 +45,7 @@ from catena.runtime import buffers
 from catena.transform.vmap import vmap
 from catena.typing import ArrayLike, DTypeLike
 
-MOST_POSITIONS = 2**31  # that int32 can number
+MANY = 1 << 12  # numbers that are counted quicker by a primitive, which also says how many an int32 can number
 
 
 def arange(
@@ -114,7 +117,7 @@ def _range(values, dtype):
         raise ZeroDivisionError("arange: step must not be 0")
     if len(values) == 2 and values[0] == 0:  # positions, which count around where a short integer ends
         count = max(0, values[1] if type(values[1]) is int else int(np.ceil(values[1])))
-        if context.trace is not None or count > MOST_POSITIONS:
+        if context.trace is not None or count > MANY:
             return lax.iota(dtype, count)
         values = [0, count]
     numbers = np.arange(*values)
@@ -152,24 +155,31 @@ def linspace(
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
-    if dtype is None and device is None and not retstep and axis == 0:  # the hot path
-        if (found := _spaced_numbers(start, stop, num, endpoint)) is not None:
-            return make_array(found)
+    numbers = _numbers(start, stop)
+    if numbers and dtype is device is None and not retstep and axis == 0 and type(num) is int and 2 <= num < PROGRAMMED:
+        return make_array(_means(*numbers, num, num - 1 if endpoint else num, endpoint))
     num = static_int(num, "'num' argument of jnp.linspace")
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     dtype = user_dtype(dtype, "linspace")
-    start, stop = operands("linspace", start, stop)
+    start, stop = map(make_array, numbers) if numbers else operands("linspace", start, stop)
+    axis = static_int(axis, "'axis' argument of jnp.linspace")
+    found = _linspace(start, stop, num, endpoint, axis, dtype, retstep)
+    return (placed(found[0], device), found[1]) if retstep else placed(found, device)
+
+
+@whole
+def _linspace(start, stop, num: int, endpoint: bool, axis: int, dtype, retstep: bool):
+    """The numbers between operands, with the step between them if asked for."""
     found = dtypes.to_inexact_dtype(promoted_dtype([start, stop])[0])
     dtype = dtype or found
     wide = _computed_in(found, dtype)
     start, stop = broadcast_together("linspace", [convert(x, wide) for x in (start, stop)], ValueError)
-    axis = canonical_axis(static_int(axis, "'axis' argument of jnp.linspace"), start.ndim + 1)
-    numbers, step = _spaced(start, stop, num, endpoint, axis)
+    numbers, step = _spaced(start, stop, num, endpoint, canonical_axis(axis, start.ndim + 1))
     if dtypes.is_integer(dtype) and not dtypes.is_integer(wide):
         numbers = floor(numbers)
-    result = placed(convert(numbers, dtype), device)
-    return (result, convert(step, dtype if dtypes.is_inexact(dtype) else wide)) if retstep else result
+    numbers = convert(numbers, dtype)
+    return (numbers, convert(step, dtype if dtypes.is_inexact(dtype) else wide)) if retstep else numbers
 
 
 def _computed_in(found, asked):
@@ -180,15 +190,12 @@ def _computed_in(found, asked):
     return dtypes.least_common(*(dtypes.to_inexact_dtype(d) for d in short))
 
 
-def _spaced_numbers(start, stop, num, endpoint):
-    """The numbers between two Python numbers; None for all else."""
-    if type(start) not in _NUMBERS or type(stop) not in _NUMBERS or type(num) is not int or num < 2:
-        return None
-    if context.trace is not None or context.debug_checks:
+def _numbers(*given):
+    """Python numbers as NumPy's of the default float; None for all else."""
+    if context.trace is not None or context.debug_checks or not _NUMBERS.issuperset(map(type, given)):
         return None
     dtype = dtypes.canonical(F64)
-    start, stop = run(dtype.type, start), run(dtype.type, stop)
-    return _means(start, stop, num, num - 1 if endpoint else num, endpoint)
+    return [quiet.run(np.array, x, dtype) for x in given]
 
 
 _NUMBERS = frozenset({int, float})
@@ -208,13 +215,14 @@ def _spaced(start, stop, num, endpoint, axis) -> tuple:
         return first, step
     dtype = dtypes.to_real_dtype(start.dtype)
     scale, whole = _scale(intervals, dtype)
-    position = lax.iota(dtype, num)
+    index = lax.iota(np.dtype("int32"), num)
+    position = convert(index, dtype)
     to_stop = lax.mul(position, scale)
     to_start = lax.mul(lax.sub(like(position, intervals), position), scale)
     to_start, to_stop = (lax.broadcast_in_dim(convert(w, start.dtype), shape, (axis,)) for w in (to_start, to_stop))
     mean = lax.div(lax.add(lax.mul(to_start, first), lax.mul(to_stop, last)), convert(whole, start.dtype))
     for end, value in ((0, first), (num - 1, last))[: 1 + endpoint]:  # the bounds are exact, whatever they are
-        at_end = lax.broadcast_in_dim(make_array(np.arange(num) == end), shape, (axis,))
+        at_end = lax.broadcast_in_dim(lax.eq(index, like(index, end)), shape, (axis,))
         mean = lax.select(at_end, value, mean)
     return mean, step
 
@@ -302,11 +310,15 @@ def logspace(
     >>> jnp.logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
-    if dtype is None and axis == 0 and type(base) is float:  # the hot path
-        if (found := _spaced_numbers(start, stop, num, endpoint)) is not None:
-            return make_array(run(np.power, base, found))
+    num = static_int(num, "'num' argument of jnp.logspace")
     dtype = user_dtype(dtype, "logspace")
-    start, stop, base = operands("logspace", start, stop, base)
+    numbers = _numbers(start, stop, base)
+    start, stop, base = map(make_array, numbers) if numbers else operands("logspace", start, stop, base)
+    return _logspace(start, stop, num, endpoint, base, dtype, axis)
+
+
+@whole
+def _logspace(start, stop, num: int, endpoint: bool, base, dtype, axis: int):
     found = dtypes.promote(*((dtypes.to_inexact_dtype(d), weak) for d, weak in map(dtype_of, (start, stop, base))))[0]
     exponents = linspace(convert(start, found), convert(stop, found), num, endpoint, axis=axis)
     powers = lax.pow(*broadcast_together("logspace", [convert(base, found), exponents]))
@@ -339,34 +351,38 @@ def geomspace(
     >>> jnp.geomspace(1, 1000, 4)
     Array([   1.,   10.,  100., 1000.], dtype=float32)
     """
+    num = static_int(num, "'num' argument of jnp.geomspace")
     dtype = user_dtype(dtype, "geomspace")
-    start, stop = operands("geomspace", start, stop)
+    numbers = _numbers(start, stop)
+    start, stop = map(make_array, numbers) if numbers else operands("geomspace", start, stop)
+    return _geomspace(start, stop, _logarithms(start, stop), num, endpoint, dtype, axis)
+
+
+@whole
+def _geomspace(start, stop, logarithms: tuple, num: int, endpoint: bool, dtype, axis: int):
     found = dtypes.to_inexact_dtype(promoted_dtype([start, stop])[0])
     wide = _computed_in(found, dtype or found)
     start, stop = broadcast_together("geomspace", [convert(x, wide) for x in (start, stop)])
     direction = lax.sign(start)
     start, stop = lax.div(start, direction), lax.div(stop, direction)
-    powers = _spaced_powers(start, stop, num, endpoint)
-    if powers is None:
+    if logarithms and num > 1:
+        exponents, _ = _spaced(*logarithms, num, endpoint, 0)
+    else:
         exponents = linspace(log10(start), log10(stop), num, endpoint, axis=axis)
-        powers = lax.pow(broadcast_to(like(exponents, 10.0), exponents.shape), exponents)
+    powers = convert(lax.pow(lax.broadcast(like(exponents, 10.0), exponents.shape), exponents), wide)
     axis = canonical_axis(static_int(axis, "'axis' argument of jnp.geomspace"), powers.ndim)
     powers = _exact_ends(powers, start, stop, endpoint, axis)
     spread = lax.broadcast_in_dim(direction, powers.shape, tuple(i for i in range(powers.ndim) if i != axis))
     return convert(lax.mul(powers, spread), dtype or found)
 
 
-def _spaced_powers(start, stop, num, endpoint):
-    """The progression between concrete scalars, computed in float64: in float32, NumPy's log10(1000) is not 3.
-    None for all else.
-    """
-    if not (
-        direct(start) and direct(stop) and start.dtype in REAL and start.ndim == 0 and type(num) is int and num > 1
-    ):
-        return None
-    low, high = (run(np.log10, x._value.astype(F64)) for x in (start, stop))
-    exponents = _means(low, high, num, num - 1 if endpoint else num, endpoint)
-    return make_array(casts.convert(run(np.power, 10.0, exponents), start.dtype))
+def _logarithms(start, stop) -> tuple:
+    """Those of concrete bounds, divided by the sign of the first, as float64: in float32, log10(1000) is not 3."""
+    bounds = [scalar_array(x) if type(x) in _NUMBERS else x for x in (start, stop)]
+    if any(not direct(x) or x.ndim or dtypes.is_complex(x.dtype) for x in bounds):
+        return ()
+    start, stop = (x._value.astype(F64) for x in bounds)
+    return tuple(make_array(np.asarray(run(np.log10, run(np.divide, x, np.sign(start))))) for x in (start, stop))
 
 
 def _exact_ends(powers, start, stop, endpoint, axis):
