@@ -171,6 +171,36 @@ def test_a_choice_of_two_numbers_costs_two_functions():
     np.testing.assert_allclose(jax.jit(f)(xs, np.float32(3)), [0.0, 2 * np.log(3)], rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32"])
+def test_what_hangs_on_one_truth_is_one_of_two_numbers(dtype):
+    """As what is computed of labels, of whose rows of 0 and 1 JAX's compiler knows that, too."""
+    with jax.enable_x64(dtype == "float64"):
+        i = jnp.arange(1000) % 7
+        f = lambda i: jnp.log((i == 3).astype(dtype) ** 2 * 4 - 1 + 3)
+        assert " log " not in nests(f, i)[-1] and " mul " not in nests(f, i)[-1]
+        np.testing.assert_allclose(f(i).astype("float32"), jax.jit(f)(i).astype("float32"), rtol=1e-2)
+        np.testing.assert_allclose(jax.jit(f)(i).astype("float32"), np.where(i == 3, np.log(6), np.log(2)), rtol=1e-2)
+
+
+def test_a_truth_that_is_asked_again_is_itself():
+    x = np.arange(1000, dtype=np.float32)
+    (nest,) = nests(lambda x: jnp.where((x > 3).astype("int32") == 1, x, 2 * x), x)
+    assert " eq " not in nest and "convert" not in nest
+
+
+def test_of_two_truths_nothing_is_known():
+    x = np.float32([1, 2, 3, 4])
+    f = lambda x: (x > 1).astype("float32") * 2 + (x > 2).astype("float32") * 0.1
+    np.testing.assert_array_equal(jax.jit(f)(x), np.float32([0, 2, 2.1, 2.1]))
+
+
+def test_what_is_rounded_later_is_not_known():
+    """Halves in a row of operations are rounded in the end."""
+    x = np.float16([1, 2])
+    f = lambda x: (x > 1).astype("float16") * np.float16(0.1) + np.float16(1e-3)
+    np.testing.assert_array_equal(jax.jit(f)(x), jax.jit(lambda t: t * np.float16(0.1) + np.float16(1e-3))(x - 1))
+
+
 def test_scalars_do_not_stand_between_loops():
     def f(x, s):
         y = jnp.sqrt(x)

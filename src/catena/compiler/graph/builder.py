@@ -121,7 +121,8 @@ class Builder:
                     raise CompileError(f"map {op}: operands of shapes {[y.shape for y in xs]} do not agree")
                 shape = x.shape
         xs = tuple([x if x.shape == shape else self._spread(x, shape) for x in xs])
-        if y is None and (known := constants.known(self, op, xs, shape)) is not None:
+        plain = op if y is None else "square" if op == "integer_pow" and y == 2 else None
+        if plain is not None and (known := constants.known(self, plain, xs, shape)) is not None:
             return known
         if (found := layouts.before(self, lambda *xs: self.map(op, *xs, y=y), *xs)) is not None:
             return found
@@ -138,6 +139,10 @@ class Builder:
             return self.constant(convert_scalar(x.params.array, dtype))
         if x.form == "broadcast" and not x.args[0].ndim:
             return self.full(x.shape, self.convert(x.args[0], dtype))
+        if (chosen := constants.of_truth(x)) is not None:
+            truth, *numbers = chosen
+            both = (self.full(x.shape, convert_scalar(n, dtype)) for n in numbers)
+            return self.convert(truth, dtype) if x.params.op == "convert" else self.map("select", truth, *both)
         found = layouts.before(self, lambda x: self.convert(x, dtype), x) or running.of_halves(self, x, dtype)
         return found or self.value("map", x.shape, dtype, [x], Map("convert"))
 

@@ -4,7 +4,7 @@ Done at once are operations of constants whose result the standard of floating p
 program would have computed: sums, products, quotients, roots and comparisons, not logarithms. What leaves its operand
 as it is vanishes. Quotients by powers of two are products. What is done to one number that is spread over an array is
 done to the number, and so are costly functions of a choice between two numbers, as in x log(y) with log(1) where x is
-0.
+0. What hangs on one truth alone, as labels' rows of 0 and 1 do, is a choice between two constants.
 """
 
 from __future__ import annotations
@@ -131,6 +131,8 @@ def known(b, op: str, xs: tuple, shape: tuple):
         return done
     if shape and all(_is_spread(x) for x in xs):
         return b.full(shape, b.map(op, *(x.args[0] for x in xs)))
+    if (chosen := _of_one_truth(b, op, xs, scalars, shape)) is not None:
+        return chosen
     if len(xs) == 1:
         return _of_choice(b, op, xs[0])
     if len(xs) != 2:
@@ -221,22 +223,50 @@ def _is_spread(x) -> bool:
     return x.form == "broadcast" and x.args[0].ndim == 0
 
 
+def _of_one_truth(b, op: str, xs: tuple, scalars: list, shape: tuple):
+    """What is computed of one truth and constants, as of labels' rows of 0 and 1: one of two constants."""
+    given = [(None, s, s) if s is not None else of_truth(x) for x, s in zip(xs, scalars)]
+    truths = {} if None in given else {id(g[0]): g[0] for g in given if g[0] is not None}
+    if len(truths) != 1:
+        return None
+    both = [_done(b, op, [g[k] for g in given], shape) for k in (1, 2)]
+    return None if None in both else b.map("select", *truths.values(), *both)
+
+
+def of_truth(x) -> tuple | None:
+    """The truth that says which of two constants each element is, and these; what is converted is 1 or 0."""
+    if _is_map(x, "select") and (on_true := scalar(x.args[1])) is not None:
+        return None if (on_false := scalar(x.args[2])) is None else (x.args[0], on_true, on_false)
+    if _is_map(x, "convert") and x.args[0].dtype == np.bool_:
+        return x.args[0], np.ones((), x.dtype), np.zeros((), x.dtype)
+    return None
+
+
 def _of_choice(b, op: str, x, choices: int = CHOICES):
     """A costly function of one of a few numbers, as one of the function's values at them."""
-    if op not in COSTLY or x.form != "map" or x.params.op != "select" or not choices:
+    if op not in COSTLY or x.form != "map" or not choices:
         return None
-    values = [
-        b.full(x.shape, b.map(op, a.args[0])) if _is_spread(a) else _of_choice(b, op, a, choices - 1)
-        for a in x.args[1:]
-    ]
-    return None if any(v is None for v in values) else b.map("select", x.args[0], *values)
+    value = lambda number: b.full(x.shape, b.map(op, number))
+    if (given := of_truth(x)) is not None:
+        return b.map("select", given[0], *(value(b.constant(n)) for n in given[1:]))
+    if x.params.op != "select":
+        return None
+    values = [value(a.args[0]) if _is_spread(a) else _of_choice(b, op, a, choices - 1) for a in x.args[1:]]
+    return None if None in values else b.map("select", x.args[0], *values)
 
 
 def _selected(condition, on_true, on_false):
     choice = scalar(condition)
     if choice is not None and choice.dtype == np.bool_:
         return on_true if choice else on_false
-    return on_true if on_true is on_false else None
+    if on_true is on_false:
+        return on_true
+    return condition if _is_truth(on_true, True) and _is_truth(on_false, False) else None
+
+
+def _is_truth(x, truth: bool) -> bool:
+    number = scalar(x)
+    return number is not None and number.dtype == np.bool_ and bool(number) == truth
 
 
 def _done(b, op: str, scalars: list, shape: tuple):
@@ -245,8 +275,19 @@ def _done(b, op: str, scalars: list, shape: tuple):
         return b.full(shape, np.asarray(EXACT[op][1], dtype))
     if op in ZERO_AT_ZERO and dtype.kind == "f" and scalars[0] == 0:
         return b.full(shape, scalars[0])
-    function = DONE.get(dtype.kind, {}).get(op)
-    if function is None or dtype.kind == "f" and dtype.itemsize < 4:  # these are rounded after several operations
+    narrow = KIND[dtype] == "f" and dtype.itemsize < 4  # these are rounded after several operations
+    function = DONE.get("f" if narrow else dtype.kind, {}).get(op)
+    if function is None:
         return None
     with np.errstate(all="ignore"):
-        return b.full(shape, array_of(function(*scalars)))
+        made = _exactly(function, scalars) if narrow else array_of(function(*scalars))
+    return None if made is None else b.full(shape, made)
+
+
+def _exactly(function: Callable, scalars: list) -> np.ndarray | None:
+    """A function of narrow floats where there is nothing to round."""
+    if any(type(s) is not np.ndarray for s in scalars):  # which is known for one length only
+        return None
+    wide = np.asarray(function(*(s.astype(np.float32) for s in scalars)))
+    made = wide if wide.dtype == np.bool_ else wide.astype(scalars[0].dtype)
+    return made if made.astype(wide.dtype) == wide else None
