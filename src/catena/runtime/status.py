@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from catena.core import failures
 from catena.core.errors import JaxRuntimeError, OutOfMemoryError
 from catena.runtime import kernels
@@ -10,7 +12,7 @@ OUT_OF_MEMORY, INTERRUPTED, CHECK_FAILED = -2, -3, -4  # -1: a callback raised
 FIRST_VIOLATION = -1000  # in checked mode: the program stopped at access 0; the status of the next is one less
 
 
-def raise_failure(sites: list[str], checks: list, status: int, function, arguments) -> int:
+def raise_failure(sites: Sequence[str], checks: list, status: int, function, arguments) -> int:
     """After a call of a program that can fail: raises why it did. `sites` describes the accesses of checked mode,
     `checks` the tests that the program makes (`core.failures`).
     """

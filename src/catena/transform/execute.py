@@ -546,11 +546,16 @@ def on_mesh(closed: ClosedJaxpr) -> Placement | None:
 def mesh_of(jaxpr: Jaxpr):
     """The mesh of the devices that a part of a jaxpr is mapped over, or ``None``."""
     for eqn in jaxpr.eqns:
-        named = eqn.own_params.get("mesh" if eqn.primitive.name == "shard_map" else "sharding")
-        mesh = getattr(named, "mesh", named)
-        found = mesh if hasattr(mesh, "_flat") else next(filter(None, map(mesh_of, subjaxprs(eqn.own_params))), None)
-        if found is not None:
-            return found
+        params = eqn.own_params
+        named = params and params.get("mesh" if eqn.primitive.name == "shard_map" else "sharding")
+        if named:
+            mesh = getattr(named, "mesh", named)
+            if hasattr(mesh, "_flat"):
+                return mesh
+        for inner in subjaxprs(params) if params else ():
+            found = mesh_of(inner)
+            if found is not None:
+                return found
     return None
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from catena.compiler.native import host
 from catena.core.failures import Site, new_cell
+from catena.core.named import NamedTuple
 from catena.runtime import buffers, status
 from catena.runtime.native import Code, Function, Native, Unit, loaded
 
 
-@dataclass
-class Parts:
+class Parts(NamedTuple):
     """All there is to a program. `code_name` is what the disk cache calls its object code."""
 
     code: bytes
@@ -32,11 +31,11 @@ class Parts:
     can_fail: bool  # other than by a callback: it is interruptible, allocates, or checks bounds
     uses_stacks: bool
     returns_stacks: bool
-    sites: list[str] = field(default_factory=list)  # of bounds checks, in checked mode
+    sites: Sequence[str] = ()  # of bounds checks, in checked mode
     is_bound: bool = False  # whether its code is no other program's
-    imports: list[Function] = field(default_factory=list)  # functions that it calls in other code
-    units: list[Unit] = field(default_factory=list)  # that code, and what it calls, before it
-    found: list[str] = field(default_factory=list)  # functions that were linked, not compiled again (see `shared`),
+    imports: Sequence[Function] = ()  # functions that it calls in other code
+    units: Sequence[Unit] = ()  # that code, and what it calls, before it
+    found: Sequence[str] = ()  # functions that were linked, not compiled again (see `shared`),
     linked: int = 0  # and how many these are with what they call
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -97,7 +96,7 @@ class Plan:
     """How programs at other lengths are had from one, as far as they consist of the same code."""
 
     def __init__(self, parts: Parts, alike: list, function: Callable[[], Callable]):
-        self.parts = replace(parts, code=b"", found=[f.name for f in parts.imports], linked=parts.functions)
+        self.parts = parts._replace(code=b"", found=[f.name for f in parts.imports], linked=parts.functions)
         self.alike = alike  # for each number of the jaxpr its value, or which argument of the function it is
         self._make: Callable[[], Callable] | None = function
         self._function: Callable | None = None
@@ -134,8 +133,8 @@ class Plan:
         arena_bytes, flops, moved, *extents = made[count:]
         each = iter(extents)
         specs = [(tuple([next(each) for _ in shape]), dtype) for shape, dtype in self.parts.out_specs]
-        parts = replace(
-            self.parts, code=code.object_code, numbers=made[:count], out_specs=specs,
+        parts = self.parts._replace(
+            code=code.object_code, numbers=made[:count], out_specs=specs,
             arena_bytes=arena_bytes, flops=flops, bytes=moved,
         )  # fmt: skip
         return Executable(parts, text, {}, linked)

@@ -127,7 +127,7 @@ def keep(name: str | None, executable: Executable, note: dict, consts: Sequence 
     constants, tables = _described(parts.constants, consts)
     if None in externals or sum(map(len, tables)) > MOST_BYTES:
         return
-    plain = vars(parts) | {
+    plain = parts._asdict() | {
         "code": None,
         "externals": externals,
         "constants": constants,
