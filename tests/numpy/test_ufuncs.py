@@ -624,6 +624,14 @@ def test_integer_powers_are_one_equation_and_wrap_around():
     assert len(catena.make_jaxpr(jnp.power)(x, n).jaxpr.eqns) == 1
 
 
+@pytest.mark.parametrize("decimals", [0, 2, -1])
+def test_parts_of_complex_numbers_are_rounded_each(decimals):
+    x = jnp.array([1.2345 - 77.777j, -0.005 + 15j, 25 - 0.004j, jnp.inf + 1.006j], "complex64")
+    by_parts = [jnp.round(part, decimals) for part in (x.real, x.imag)]
+    for rounded in (jnp.round(x, decimals), catena.jit(jnp.round, static_argnums=1)(x, decimals)):
+        np.testing.assert_array_equal([rounded.real, rounded.imag], by_parts)
+
+
 def test_few_modules_are_loaded_for_a_function():
     """What runs and cumulates is for its methods, which are rare."""
     script = """

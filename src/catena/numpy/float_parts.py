@@ -146,7 +146,9 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
 @whole
 def _round_to(x, decimals: int):
-    """Rounding by way of scaled values, in float32 at least for narrower dtypes."""
+    """Rounding by way of scaled values, in float32 at least for narrower dtypes; of complex numbers by their parts."""
+    if dtypes.is_complex(x.dtype):
+        return lax.complex(*(_round_to(part, decimals) for part in (lax.real(x), lax.imag(x))))
     wide = np.dtype("float32") if dtypes.is_floating(x.dtype) and x.dtype.itemsize < 4 else x.dtype
     scaled = convert(x, wide, x.weak_type)
     factor = like(scaled, 10.0**decimals if decimals > 0 else 10.0**-decimals)

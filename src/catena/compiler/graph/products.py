@@ -15,6 +15,7 @@ from catena.compiler.graph.types import LANES, NAMES
 from catena.core.dtypes import KIND
 
 FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose operands stay narrow
+READ_ONCE = ("float32", "float64", "complex64", "complex128")  # whose vectors loops may compute where they multiply
 SUMS = {"bfloat16": ("bfloat16", "float32"), "int8": ("int32",)}  # what products of narrow operands may be
 FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
 LONG = 64  # terms of a sum beside which what is transposed is small
@@ -159,7 +160,7 @@ def read_once(v) -> tuple:
     product with a vector where its terms lie side by side. Loops may compute these where they are multiplied, in the
     order of those in memory (see `plan.nests.inner_product`).
     """
-    if v.form != "dot" or v.dtype.name not in ("float32", "float64") or not v.size:
+    if v.form != "dot" or v.dtype.name not in READ_ONCE or not v.size:
         return ()
     (lc, rc, lb, _), (lhs, rhs) = v.params.numbers, v.args
     if any(x.dtype != v.dtype for x in v.args) or sum(lhs.shape[d] > 1 for d in lc) != 1:

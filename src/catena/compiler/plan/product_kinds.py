@@ -129,6 +129,17 @@ def has_tiles(v: Value, machine: Machine) -> bool:
     return is_large(v) and max(m, n) >= FEWEST_BESIDE_VECTOR and not has_terms_side_by_side(matrix, numbers[1])
 
 
+def is_by_blas(v: Value) -> bool:
+    """Whether a complex product is BLAS's: one of matrices, or of a vector with a matrix whose terms lie apart. Others,
+    inner products among them, are loops whose lanes are terms, and in which operands may be computed (conjugates).
+    """
+    if KIND[v.dtype] != "c" or not v.size or not is_large(v):
+        return False
+    _, m, n, _ = sizes(v)
+    _, matrix, numbers = vector_first(v)
+    return max(m, n) > 1 and (min(m, n) > 1 or not has_terms_side_by_side(matrix, numbers[1]))
+
+
 def is_narrow(v: Value) -> bool:
     """Whether a value is a product of narrow numbers as they are (see `plan.amx`)."""
     return v.form == "dot" and NAMES[v.dtype] in SUMS.get(NAMES[v.args[0].dtype], ())

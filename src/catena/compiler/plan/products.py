@@ -13,7 +13,6 @@ from catena.compiler.plan.copies import beside, laid_out
 from catena.compiler.plan.fuse import Step
 from catena.compiler.plan.launches import launch_alike
 from catena.compiler.plan.planner import Frame, Planner
-from catena.core.dtypes import KIND
 
 
 def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
@@ -26,7 +25,7 @@ def _product(p: Planner, frame: Frame, step: Step, v: Value) -> None:
     if product_kinds.has_tiles(v, p.machine):
         by = tiled.multiply_turned if tiled.is_quicker_turned(p, frame, v) else tiled.multiply
         by(p, frame, step)
-    elif KIND[v.dtype] == "c" and v.size and product_kinds.is_large(v):
+    elif product_kinds.is_by_blas(v):
         blas.multiply(p, frame, v)
     else:
         _as_nest(p, frame, v)
