@@ -102,6 +102,16 @@ def test_other_lengths_of_products_are_not_planned(family):
     assert len(family().plans) <= 2
 
 
+def test_even_and_odd_numbers_of_terms_of_small_tiles_are_of_one_plan(family):
+    """Two terms are done at a time in large tiles only: of others, the gradient of a narrow layer's weights, nobody
+    asks whether they are even.
+    """
+    f = lambda x: x.T @ x[:, :3]
+    kept = [programs.program(closed(f, [(n, 20)])) for n in (51, 53)]
+    kept += [check(f, [(n, 20)]) for n in (54, 55, 58, 60)]
+    assert family().found == 4 and len(family().plans) == 1
+
+
 def test_borders_of_any_length_are_not_planned(family):
     """Where a condition changes along a loop is a number like others."""
     f = lambda x: jnp.convolve(x, jnp.array([1.0, 2.0, 1.0], x.dtype)) + jnp.pad(x, (2, 0))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import catena as jax
-from compiled import check
+from compiled import check, run
 
 rng = np.random.default_rng(3)
 
@@ -44,6 +44,31 @@ def test_top_k(shape, k):
     x = rng.integers(-50, 50, shape).astype(np.float32)
     order = np.argsort(-x, -1, kind="stable")[..., :k]
     check(lambda b, x: b.top_k(x, k), [np.take_along_axis(x, order, -1), order.astype(np.int32)], x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "int8", "uint16", "int32", "bool"])
+@pytest.mark.parametrize(
+    "shape,axis,k", [((6, 37), 1, 3), ((37, 6), 0, 4), ((3, 5, 4), 1, 2), ((2, 1024), 1, 4), ((0, 7), 1, 3)]
+)
+def test_the_few_greatest_of_short_rows(dtype, shape, axis, k):
+    """They are found one after the other: ties in the order of their places, NaN first, -0 and 0 alike."""
+    x = rng.integers(0 if dtype[0] in "ub" else -4, 5, shape).astype(np.float32)
+    if "float" in dtype:
+        x = np.where(x == 4, np.nan, np.where(x == 3, -0.0, np.where(x == 2, -np.inf, x)))
+    x = x.astype(jax.numpy.dtype(dtype))
+    down = np.where(np.isnan(x.astype(np.float64)), -np.inf, -x.astype(np.float64))
+    order = np.argsort(down, axis, kind="stable").take(range(k), axis)
+    values, places = run(lambda b, x: b.top_k(x, k, axis), x)
+    assert values.tobytes() == np.take_along_axis(x, order, axis).tobytes()
+    np.testing.assert_array_equal(places, order.astype(np.int32))
+
+
+def test_the_few_greatest_of_short_rows_are_not_sorted():
+    text = lambda n, k: (
+        jax.jit(lambda x: jax.lax.top_k(x, k)).lower(np.zeros((9, n), np.float32)).compile().as_text("program")
+    )
+    assert "min" in text(300, 3) and "min" in text(1024, 4)
+    assert "min" not in text(300, 5) and "min" not in text(1025, 4)
 
 
 @pytest.mark.share(5)

@@ -45,11 +45,16 @@ class Tile(NamedTuple):
         return PARAMETERS + ", ptr %watch" * self.watched + ", ptr noalias %to" * self.keeps
 
     @property
-    def terms(self) -> int:
-        """How many are done in one round of the innermost loop: what counts rounds takes ports that multiply. Windows,
-        whose loops are short, were 1 % slower so.
+    def may_pair(self) -> bool:
+        """Whether two terms are done in one round of the innermost loop, if they are an even number: what counts rounds
+        takes ports that multiply. Windows, whose loops are short, were 1 % slower so.
         """
-        return 2 if self.even and not self.outer and self.rows * self.vectors >= SUMS_OF_TWO else 1
+        return not self.outer and self.rows * self.vectors >= SUMS_OF_TWO
+
+    @property
+    def terms(self) -> int:
+        """How many are done in one round."""
+        return 2 if self.even and self.may_pair else 1
 
 
 ARGUMENT = 0
