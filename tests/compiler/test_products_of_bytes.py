@@ -1,5 +1,6 @@
 """Products of bytes whose sums are integers: those of floats, which are exact up to so many terms, in parts where sums are
-longer. Processors with AMX multiply signed ones as they are (`test_amx.py`).
+longer. Processors with AMX multiply signed ones as they are (`test_amx.py`), and so do those that add up products of four
+bytes in a lane (`emit/byte_products.py`).
 """
 
 import numpy as np
@@ -7,9 +8,12 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.compiler.emit import byte_products
 from catena.compiler.interpret.program import run as interpreted
-from catena.compiler.machine import X86_64_V4
+from catena.compiler.machine import CASCADE_LAKE, SAPPHIRE_RAPIDS, X86_64_V4
 from catena.compiler.native import compile as compiler
+from catena.compiler.plan.amx import AmxProduct
+from catena.compiler.plan.verify import verify
 
 ENDS = {"int8": (-128, 127), "uint8": (0, 255)}
 
@@ -60,3 +64,42 @@ def test_they_are_multiplied_as_floats():
     assert products(3000) == ["float"] * 3
     assert "float" not in products(20_000)
     assert "float" not in products(64, 1)
+
+
+@pytest.mark.parametrize("spec", ["mk,kn->mn", "km,kn->mn", "mk,nk->mn", "bmk,bkn->bmn", "mbk,nbk->bmn"])
+@pytest.mark.parametrize("sizes", [(2, 100, 33), (8, 64, 64), (31, 33, 63), (33, 47, 50), (100, 64, 1025)], ids=str)
+def test_signed_ones_are_multiplied_as_they_are(spec, sizes):
+    """Of the greatest numbers, by a processor with dot products of bytes; here as it does it."""
+    rng = np.random.default_rng(17)
+    extent = dict(zip("mnk", sizes)) | {"b": 3}
+    x, y = (
+        rng.choice([-128, -127, 3, 127], [extent[c] for c in s]).astype(np.int8) for s in spec.split("->")[0].split(",")
+    )
+    exact = np.einsum(spec, x.astype(np.int64), y.astype(np.int64)).astype(np.int32)
+    f = lambda x, y: jnp.einsum(spec, x, y, preferred_element_type=jnp.int32)
+    program = compiler.program_of(jax.make_jaxpr(f)(x, y), machine=CASCADE_LAKE)
+    verify(program)
+    assert [isinstance(step, AmxProduct) for _, step in program.steps()].count(True) == 1
+    np.testing.assert_array_equal(interpreted(program, [x, y])[0], exact)
+    np.testing.assert_array_equal(jax.jit(f)(x, y), exact)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "uint32"])
+def test_narrow_results_are_the_low_bits_of_sums(dtype):
+    x, y = operands("int8", "int8", 70)
+    f = lambda x, y: jnp.einsum("ij,jk->ik", x, y, preferred_element_type=dtype)
+    program = compiler.program_of(jax.make_jaxpr(f)(x, y), machine=CASCADE_LAKE)
+    assert any(isinstance(step, AmxProduct) for _, step in program.steps())
+    exact = (x.astype(np.int64) @ y.astype(np.int64)).astype(dtype)
+    for made in (jax.jit(f)(x, y), interpreted(program, [x, y])[0]):
+        assert made.dtype == dtype
+        np.testing.assert_array_equal(made, exact)
+
+
+def test_which_instructions_multiply_bytes():
+    """Tiles, where a processor has both."""
+    assert CASCADE_LAKE.multiplied == {"int8"} and not CASCADE_LAKE.multiplied_in_tiles
+    assert SAPPHIRE_RAPIDS.multiplied == SAPPHIRE_RAPIDS.multiplied_in_tiles == {"int8", "bfloat16"}
+    assert not X86_64_V4.multiplied
+    text = byte_products.text()
+    assert text.count("vpdpbusd") == byte_products.ROWS * (1 + byte_products.VECTORS) and "tile" not in text

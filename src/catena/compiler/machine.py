@@ -141,6 +141,7 @@ GATHERING = ("znver3", "znver4", "znver5")
 
 TILES = frozenset(("amx-tile", "avx512bw"))  # what products by tiles of the processor's own need
 AMX = {"bfloat16": "amx-bf16", "int8": "amx-int8"}  # and for each type of operands
+BYTES = frozenset(("avx512vnni", "avx512bw"))  # what products of int8 need without them
 
 
 class Machine(NamedTuple):
@@ -181,7 +182,12 @@ class Machine(NamedTuple):
 
     @property
     def multiplied(self) -> frozenset[str]:
-        """The numbers of 16 bits and fewer whose products the processor has instructions for (see `emit.amx`)."""
+        """The numbers of 16 bits and fewer that the processor multiplies as they are (see `emit.narrow_products`)."""
+        return self.multiplied_in_tiles | (frozenset(("int8",)) if self.features >= BYTES else frozenset())
+
+    @property
+    def multiplied_in_tiles(self) -> frozenset[str]:
+        """Those that it multiplies in tiles of its own."""
         return frozenset(name for name, feature in AMX.items() if self.features >= TILES | {feature})
 
     @property
@@ -235,6 +241,7 @@ def _x86(cpu: str, features: frozenset[str], vector_bytes: int, vector_registers
 X86_64, X86_64_V3, X86_64_V4 = _x86("x86-64", V1, 16), _x86("x86-64-v3", V3, 32), _x86("x86-64-v4", V4, 64, 32)
 SAPPHIRE_RAPIDS = _x86("sapphirerapids", V4 | {"avx512vbmi2"} | TILES | set(AMX.values()), 64, 32)
 ICE_LAKE = _x86("icelake-server", V4 | {"avx512vbmi2"}, 64, 32)
+CASCADE_LAKE = _x86("cascadelake", V4 | BYTES, 64, 32)
 AARCH64 = Machine(
     triple="aarch64-unknown-linux-gnu",
     cpu="generic",

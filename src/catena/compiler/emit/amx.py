@@ -1,4 +1,4 @@
-"""Products of bfloat16 and int8 by the tiles of the processor's own (AMX), by a plan of `plan.amx`.
+"""Blocks of products of bfloat16 and int8 by the tiles of the processor's own (AMX); see `emit.narrow_products`.
 
 The instructions know eight registers of 16 rows by 64 bytes. One multiplies a tile of A, 16 rows of 32 terms, by one
 of B, and adds the 16 x 16 sums, in float32, to a tile of C: 8192 multiplications in 16 cycles, sixteen times what
@@ -25,10 +25,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from catena.compiler.emit import launches, parallel, special, streams
+from catena.compiler.emit import special, streams
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.types import TYPES, Type, vector
-from catena.compiler.plan.amx import BYTES, SIDE, AmxProduct
+from catena.compiler.plan.amx import BYTES, SIDE
 
 ROWS = 16  # of a register, each of `BYTES`
 INSTRUCTIONS = {"bfloat16": "tdpbf16ps", "int8": "tdpbssd"}
@@ -138,81 +138,9 @@ def _load(e: Emitter, tile: int, place: str, line: str | int) -> None:
     e.do(f"call void @llvm.x86.tileloadd64(i8 {tile}, ptr {place}, i64 {line})")
 
 
-def product(w, step: AmxProduct) -> None:
-    """Writes a product in tasks, and what follows on the rows that a task has computed."""
-    p = step.plan
-    pointers, after = [w.pointer(buffer) for buffer in (step.a, step.b, step.c)], None
-    if step.after is not None:
-        pointers += [w.pointer(buffer) for buffer in step.operands.values()]
-        after = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
-    size, sizes = p.operands.bytes, after.sizes if after else []
-    numbers = [p.column_blocks, p.row_blocks, p.blocks * SIDE, p.rows, p.panels, p.all_panels, p.columns, p.steps,
-               size * p.by_member, size * p.by_row, p.panel, int(step.past_caches), *sizes]  # fmt: skip
-    block = text(p.operands.name, p.type, "avx512bf16" in w.machine.features)
-    body = _task(w.function(block), p.type, after, len(pointers))
-    parallel.through_pool(w, body, pointers, p.tasks, numbers, p.products // 128)
-
-
-NUMBERS = 12
-
-
-def _task(block: str, t: Type, after: launches.Kernel | None, pointers: int) -> str:
-    """The function of task %k: its table has the pointers to A, B and C and those of `after`, a function that it calls
-    for its rows in the end, then numbers.
-    """
-    e = Emitter()
-    a, b, c, *own = (parallel.load_pointer(e, i) for i in range(pointers))
-    table, numbers = parallel.load_numbers(e, pointers, NUMBERS)
-    across, down, each, rows, panels, all_panels, columns, steps, by_member, by_row, panel, past = numbers
-    rest, column_block = _divide(e, "%k", across)
-    member, row_block = _divide(e, rest, down)
-    low = e.op(f"mul nuw nsw i64 {row_block}, {each}")
-    is_last = e.op(f"icmp eq i64 {e.op(f'add nuw nsw i64 {row_block}, 1')}, {down}")
-    high = e.op(f"select i1 {is_last}, i64 {rows}, i64 {e.op(f'add nuw nsw i64 {low}, {each}')}")
-    first = e.op(f"mul nuw nsw i64 {column_block}, {panels}")
-    end = e.least(e.op(f"add nuw nsw i64 {first}, {panels}"), all_panels)
-    a = e.element(a, "i8", e.op(f"mul nsw i64 {member}, {by_member}"))
-    before = e.op(f"mul nuw nsw i64 {member}, {rows}")
-    last = e.most(e.op(f"sub nsw i64 {high}, {SIDE}"), 0)
-    there = e.least(rows, SIDE)
-    e.do(f"call void @llvm.x86.ldtilecfg(ptr {_configuration(e)})")
-    b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {e.op(f'mul nuw nsw i64 {member}, {all_panels}')}, {panel}"))
-    past = e.op(f"icmp ne i64 {past}, 0")
-    i, by_rows = e.begin_loop(low, high, SIDE)
-    row = e.least(i, last)  # rows that are left are computed with some of those before
-    of_a = e.element(a, "i8", e.op(f"mul nsw i64 {row}, {by_row}"))
-    place = e.op(f"mul nuw nsw i64 {e.op(f'add nuw nsw i64 {before}, {row}')}, {columns}")
-    j, by_panels = e.begin_loop(first, end)  # a block of A is in the nearest cache meanwhile
-    of_b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {j}, {panel}"))
-    column = e.op(f"mul nuw nsw i64 {j}, {SIDE}")
-    lanes = e.least(e.op(f"sub nuw nsw i64 {columns}, {column}"), SIDE)
-    of_c = e.element(c, t.memory, e.op(f"add nuw nsw i64 {place}, {column}"))
-    given = (
-        *(f"ptr {x}" for x in (of_a, of_b, of_c)),
-        *(f"i64 {x}" for x in (steps, by_row, columns, lanes, there)),
-        f"i1 {past}",
-    )
-    e.do(f"call void @{block}({', '.join(given)})")
-    e.end_loop(by_panels)
-    e.end_loop(by_rows)
-    e.do("call void @llvm.x86.tilerelease()")
-    e.lines.append(streams.FENCE)
-    if after is not None:
-        own += [e.element(table, "i64", NUMBERS)] if after.sizes else []
-        bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (low, high)]
-        e.do(f"call void @{after.name}({', '.join([*(f'ptr {x}' for x in own), *(f'i64 {x}' for x in bounds)])})")
-    return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
-
-
-def _configuration(e: Emitter) -> str:
+def configuration(e: Emitter) -> str:
     """Where the shapes of the registers are written: all are whole."""
     place = e.slot(f"[{len(CONFIGURATION)} x i64]", 64)
     for i, word in enumerate(CONFIGURATION):
         e.do(f"store i64 {word}, ptr {e.element(place, 'i64', i)}")
     return place
-
-
-def _divide(e: Emitter, x: str, n: str) -> tuple[str, str]:
-    """Quotient and remainder."""
-    quotient = e.op(f"udiv i64 {x}, {n}")
-    return quotient, e.op(f"sub i64 {x}, {e.op(f'mul i64 {quotient}, {n}')}")

@@ -1,4 +1,4 @@
-"""Packing of the right operands of products by the processor's own tiles (see `emit.amx`), by a plan of `plan.amx`.
+"""Packing of the right operands of products of bfloat16 and int8 (see `emit.narrow_products`), by a plan of `plan.amx`.
 
 A panel is 32 columns. Of each, the terms that an instruction adds up at once, four bytes of them, lie side by side: of
 16 columns, what lies in as many lines of B is brought together, and one permutation puts it in order. Lines are read

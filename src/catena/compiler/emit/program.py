@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from catena.compiler.emit import (
-    amx,
     amx_packing,
     bounds,
     calls,
@@ -27,6 +26,7 @@ from catena.compiler.emit import (
     gemm,
     launches,
     libraries,
+    narrow_products,
     parallel,
     selection,
     small_matrices,
@@ -202,7 +202,7 @@ RULES: dict[type[Step], Callable[[ProgramWriter, Any], None]] = {  # each for st
     steps.Launch: launches.launch,
     steps.Rows: launches.rows,
     steps.Contract: contract.contract,
-    AmxProduct: amx.product,
+    AmxProduct: narrow_products.product,
     AmxPacking: amx_packing.pack,
     steps.Gemm: gemm.gemm,
     steps.Sort: sort_steps.sort,

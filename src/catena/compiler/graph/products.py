@@ -17,6 +17,7 @@ from catena.core.dtypes import KIND
 FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose operands stay narrow
 READ_ONCE = ("float32", "float64", "complex64", "complex128")  # whose vectors loops may compute where they multiply
 SUMS = {"bfloat16": ("bfloat16", "float32"), "int8": ("int32",)}  # what products of narrow operands may be
+WORD = np.dtype(np.int32)  # in which those of int8 are added up
 FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
 LONG = 64  # terms of a sum beside which what is transposed is small
 GREATEST = {"int8": 128, "uint8": 255}  # the greatest size of bytes
@@ -28,6 +29,8 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype, wide: np.dt
     """The product of `lhs` and `rhs`, whose terms are `wide` numbers, where not given floats of 32 bits at least; its
     dimensions are those of the batch, then the free ones of `lhs` and of `rhs`.
     """
+    if _keeps_low_bits(out_dtype) and _stays_narrow(b, lhs, rhs, dimension_numbers, WORD):
+        return b.convert(dot_general(b, lhs, rhs, dimension_numbers, WORD), out_dtype)
     if not _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype):
         wide = wide or _wide(out_dtype)
         if (parts := _parts_of_bytes(lhs, rhs, dimension_numbers, wide)) is not None:
@@ -87,11 +90,16 @@ def has_terms_side_by_side(x, contracted) -> bool:
 
 
 def _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype) -> bool:
-    """Whether the processor multiplies the operands as they are, and that pays (see `emit.amx`)."""
+    """Whether the processor multiplies the operands as they are, and that pays (see `emit.narrow_products`)."""
     name = NAMES[lhs.dtype]
     if name not in b.multiplied or rhs.dtype != lhs.dtype or NAMES[out_dtype] not in SUMS[name]:
         return False
     return _is_worth_another_form(lhs, rhs, dimension_numbers)
+
+
+def _keeps_low_bits(dtype: np.dtype) -> bool:
+    """Whether numbers are the low bits of sums in words of 32, which wrap around."""
+    return KIND[dtype] in "iu" and dtype.itemsize <= WORD.itemsize and dtype != WORD
 
 
 def _is_worth_another_form(lhs, rhs, dimension_numbers) -> bool:

@@ -1,4 +1,4 @@
-"""Products of bfloat16 and int8 by the processor's own tiles: the step, its plan, and how operands are laid out for it.
+"""Products of bfloat16 and int8 as they are, by tiles: the step, its plan, and how operands are laid out for it.
 
 The left operand is read where it lies if its terms lie side by side, in whole steps of a tile; else it is copied to
 such a layout, with zeros behind the terms, by a loop nest like any other. The right one is packed: columns in panels,

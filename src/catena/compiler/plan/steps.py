@@ -3,7 +3,7 @@
 launch      a loop nest: in place, as a function, or in chunks on threads
 rows        loop nests that run together on blocks of rows
 contract    a product or convolution by tiles, perhaps with a loop nest on each block of its rows
-amx         a product of bfloat16 or int8 by the processor's own tiles (`plan.amx`)
+amx         a product of bfloat16 or int8 as they are (`plan.amx`)
 pack        its right operand, as these want it
 gemm        a product by BLAS
 sort order ranks select                       rows of keys

@@ -1,0 +1,89 @@
+"""Products of bfloat16 and int8 as they are, by a plan of `plan.amx`: tasks, which go from block to block of C, and how
+these are computed: by tiles of the processor's own (`amx`), or by its dot products of bytes (`byte_products`).
+"""
+
+from __future__ import annotations
+
+from catena.compiler.emit import amx, byte_products, launches, parallel, streams
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.graph.types import Type
+from catena.compiler.plan.amx import SIDE, AmxProduct
+
+
+def product(w, step: AmxProduct) -> None:
+    """Writes a product in tasks, and what follows on the rows that a task has computed."""
+    p = step.plan
+    pointers, after = [w.pointer(buffer) for buffer in (step.a, step.b, step.c)], None
+    if step.after is not None:
+        pointers += [w.pointer(buffer) for buffer in step.operands.values()]
+        after = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
+    size, sizes = p.operands.bytes, after.sizes if after else []
+    numbers = [p.column_blocks, p.row_blocks, p.blocks * SIDE, p.rows, p.panels, p.all_panels, p.columns, p.steps,
+               size * p.by_member, size * p.by_row, p.panel, int(step.past_caches), *sizes]  # fmt: skip
+    in_tiles = p.operands.name in w.machine.multiplied_in_tiles
+    if in_tiles:
+        block = amx.text(p.operands.name, p.type, "avx512bf16" in w.machine.features)
+    else:
+        block = byte_products.text()
+        w.helpers.update(byte_products.NEEDS)
+    body = _task(w.function(block), in_tiles, p.type, after, len(pointers))
+    parallel.through_pool(w, body, pointers, p.tasks, numbers, p.products // 128)
+
+
+NUMBERS = 12
+
+
+def _task(block: str, in_tiles: bool, t: Type, after: launches.Kernel | None, pointers: int) -> str:
+    """The function of task %k: its table has the pointers to A, B and C and those of `after`, a function that it calls
+    for its rows in the end, then numbers.
+    """
+    e = Emitter()
+    a, b, c, *own = (parallel.load_pointer(e, i) for i in range(pointers))
+    table, numbers = parallel.load_numbers(e, pointers, NUMBERS)
+    across, down, each, rows, panels, all_panels, columns, steps, by_member, by_row, panel, past = numbers
+    rest, column_block = _divide(e, "%k", across)
+    member, row_block = _divide(e, rest, down)
+    low = e.op(f"mul nuw nsw i64 {row_block}, {each}")
+    is_last = e.op(f"icmp eq i64 {e.op(f'add nuw nsw i64 {row_block}, 1')}, {down}")
+    high = e.op(f"select i1 {is_last}, i64 {rows}, i64 {e.op(f'add nuw nsw i64 {low}, {each}')}")
+    first = e.op(f"mul nuw nsw i64 {column_block}, {panels}")
+    end = e.least(e.op(f"add nuw nsw i64 {first}, {panels}"), all_panels)
+    a = e.element(a, "i8", e.op(f"mul nsw i64 {member}, {by_member}"))
+    before = e.op(f"mul nuw nsw i64 {member}, {rows}")
+    last = e.most(e.op(f"sub nsw i64 {high}, {SIDE}"), 0)
+    there = e.least(rows, SIDE)
+    if in_tiles:
+        e.do(f"call void @llvm.x86.ldtilecfg(ptr {amx.configuration(e)})")
+    b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {e.op(f'mul nuw nsw i64 {member}, {all_panels}')}, {panel}"))
+    past = e.op(f"icmp ne i64 {past}, 0")
+    i, by_rows = e.begin_loop(low, high, SIDE)
+    row = e.least(i, last)  # rows that are left are computed with some of those before
+    of_a = e.element(a, "i8", e.op(f"mul nsw i64 {row}, {by_row}"))
+    place = e.op(f"mul nuw nsw i64 {e.op(f'add nuw nsw i64 {before}, {row}')}, {columns}")
+    j, by_panels = e.begin_loop(first, end)  # a block of A is in the nearest cache meanwhile
+    of_b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {j}, {panel}"))
+    column = e.op(f"mul nuw nsw i64 {j}, {SIDE}")
+    lanes = e.least(e.op(f"sub nuw nsw i64 {columns}, {column}"), SIDE)
+    of_c = e.element(c, t.memory, e.op(f"add nuw nsw i64 {place}, {column}"))
+    given = (
+        *(f"ptr {x}" for x in (of_a, of_b, of_c)),
+        *(f"i64 {x}" for x in (steps, by_row, columns, lanes, there)),
+        f"i1 {past}",
+    )
+    e.do(f"call void @{block}({', '.join(given)})")
+    e.end_loop(by_panels)
+    e.end_loop(by_rows)
+    if in_tiles:
+        e.do("call void @llvm.x86.tilerelease()")
+        e.lines.append(streams.FENCE)
+    if after is not None:
+        own += [e.element(table, "i64", NUMBERS)] if after.sizes else []
+        bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (low, high)]
+        e.do(f"call void @{after.name}({', '.join([*(f'ptr {x}' for x in own), *(f'i64 {x}' for x in bounds)])})")
+    return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _divide(e: Emitter, x: str, n: str) -> tuple[str, str]:
+    """Quotient and remainder."""
+    quotient = e.op(f"udiv i64 {x}, {n}")
+    return quotient, e.op(f"sub i64 {x}, {e.op(f'mul i64 {quotient}, {n}')}")
