@@ -175,8 +175,8 @@ correlate2d fftconvolve detrend dct idct cholesky cho_factor lu_factor lu qr svd
 solve cho_solve lu_solve solve_triangular triangular_solve pdf logpdf transform map_coordinates einsum any_norm
 vector_norm matrix_norm cond histogram segment_sum segment_prod reduce_window conv_general_dilated conv_transpose
 conv_general_dilated_patches ragged_dot scaled_matmul vecdot tensordot sph_harm_y dctn idctn stft csd welch istft eig
-qdwh cholesky_update pinv lstsq tensorsolve qr_multiply eigh_tridiagonal rsf2csf expm expm_frechet funm sqrtm
-solve_sylvester logpmf polyval_of_many
+any_det any_slogdet matrix_power upper_factor matvec vecmat qdwh cholesky_update pinv lstsq tensorsolve qr_multiply
+eigh_tridiagonal rsf2csf expm expm_frechet funm sqrtm solve_sylvester logpmf polyval_of_many
 """
 _WHEN_REPEATED = """
 round_to any_clip isclose allclose heaviside polyval cross elementwise distribution xlogy xlog1py rel_entr kl_div boxcox

@@ -67,6 +67,8 @@ def _operands(name: str, a, b, preferred) -> tuple:
     A contraction takes operands of two dtypes, so that none has to be copied in full into a wider one; only a weak one,
     which has no dtype that it insists on, becomes what both promote to.
     """
+    if type(a) is type(b) is Array and preferred is None and a.dtype is b.dtype and not (a._weak or b._weak):
+        return a, b, a.dtype, False  # as nearly all are
     xs = operands(name, a, b)
     dtype, weak = promoted_dtype(xs)
     preferred = user_dtype(preferred, name)
@@ -381,6 +383,7 @@ def _last(x, axis: int):
     return lax.transpose(x, (*(i for i in range(x.ndim) if i != axis), axis))
 
 
+@whole
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of matrices and vectors.
 
@@ -403,6 +406,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return lax.squeeze(result, (result.ndim - 1,))
 
 
+@whole
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of vectors, conjugated, and matrices.
 

@@ -13,6 +13,7 @@ from catena.core.array import Array, make_array
 from catena.core.named import NamedTuple
 from catena.lax.linalg.algebra import adjoint
 from catena.lax.policy import LIBRARY
+from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, broadcast_to, concrete_values, convert, like, run
 from catena.numpy.creation import eye
 from catena.numpy.index_update import IndexUpdateRef
@@ -243,6 +244,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult | tuple[Array, A
     if mode not in _QR_MODES:
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
     a = inexact_matrix("qr", a)
+    if mode == "r":
+        return _upper_factor(a)
     if (value := matrix_value(a)) is not None:
         q, r = map(make_array, run(lapack.geqrf, value, full_matrices=mode == "complete"))
     else:
@@ -250,7 +253,13 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult | tuple[Array, A
     if mode == "raw":
         reflections, taus = _reflections(q, r)
         return matrix_transpose(reflections), taus
-    return r if mode == "r" else QRResult(q, r)
+    return QRResult(q, r)
+
+
+@whole
+def _upper_factor(a):
+    """That of the QR factorisation: without the other, which is as much work."""
+    return lax.linalg.qr(a, full_matrices=False)[1]
 
 
 def _reflections(q, r) -> tuple:

@@ -10,6 +10,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.named import NamedTuple
+from catena.lax.whole import whole
 from catena.numpy import float_parts, reductions
 from catena.numpy.boundary import (
     broadcast_to,
@@ -57,6 +58,12 @@ def det(a: ArrayLike) -> Array:
         return lax.full(a.shape[:-2], 1, a.dtype)
     if (value := matrix_value(a)) is not None:
         return make_array(run(lapack.stacked, lapack.gufuncs.det, value, out=...))
+    return _any_det(a)
+
+
+@whole
+def _any_det(a):
+    n = a.shape[-1]
     return _small_det(a, n) if n <= 3 else _det(a)
 
 
@@ -238,7 +245,12 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
     if (value := matrix_value(a)) is not None and (found := _slogdet_value(value)) is not None:
         return found
-    return SlogdetResult(*(_sign_and_size(*_qr_diagonal(a)) if method == "qr" else _slogdet(a)))
+    return SlogdetResult(*_any_slogdet(a, method))
+
+
+@whole
+def _any_slogdet(a, method):
+    return tuple(_sign_and_size(*_qr_diagonal(a)) if method == "qr" else _slogdet(a))
 
 
 def _sign_and_size(values, sign):

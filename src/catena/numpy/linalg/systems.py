@@ -327,6 +327,7 @@ def _least_squares_value(a, b, rcond: float) -> tuple:
     return x, np.add.reduce(squares, 0), np.add.reduce(used, 0, np.int32), s
 
 
+@whole
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """Matrices to an integer power, by repeated squaring; negative powers are those of inverses.
 
