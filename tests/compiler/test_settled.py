@@ -87,6 +87,16 @@ def test_the_gradient_of_a_running_sum():
     assert np.array_equal(jax.jit(jax.vmap(slope))(jnp.zeros((2, 30_000)))[1], np.arange(30_000, 0, -1))
 
 
+def test_one_number_everywhere_is_no_array():
+    """As where ones are gathered, in the gradient of numbers that are added at known places."""
+    f = lambda x: jnp.zeros(4096).at[(jnp.arange(40_000) * 7 ^ 5) % 4096].add(x)
+    gradient = jax.grad(lambda x: jnp.sum(f(x)))
+    assert sizes(gradient, np.ones(40_000, np.float32)) == []
+    np.testing.assert_array_equal(jax.jit(gradient)(jnp.ones(40_000)), np.ones(40_000, np.float32))
+    both = lambda x: jnp.cumsum(jnp.zeros(40_000) - 0.0) + x  # -0.0 and 0.0 are two numbers
+    np.testing.assert_array_equal(jax.jit(both)(1.0), np.ones(40_000, np.float32))
+
+
 def test_two_functions_with_other_constants():
     functions = [jax.jit(lambda x, k=k: jnp.asarray(k) @ jnp.asarray(k).T @ x) for k in (K, 2 * K)]
     x = np.ones(80, np.float32)

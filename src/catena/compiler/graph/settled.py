@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from catena.compiler.graph.forms import COSTLY_FROM, OPS, Constant
+from catena.compiler.graph.forms import COSTLY_FROM, OPS, Broadcast, Constant
+from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.region import Region, Value
 
 WHOLE = frozenset(
@@ -35,9 +36,25 @@ def settle(region: Region, run: Callable[[Region], Sequence[np.ndarray]]) -> Reg
     `run` gives the results of a region that has no inputs.
     """
     if values := found(region):
+        numbers: dict[int, list[Value]] = {}
         for v, array in zip(values, run(_alone(values)), strict=True):
-            v.form, v.args, v.params = "constant", (), Constant(array)
+            if _is_one_number(array):
+                writer = Writer(v.source)
+                v.form, v.args, v.params = "broadcast", (writer.constant(array.flat[0], v.dtype),), Broadcast(())
+                numbers[v.number] = writer.made
+            else:
+                v.form, v.args, v.params = "constant", (), Constant(array)
+        if numbers:
+            insert(region, numbers)
     return region
+
+
+def _is_one_number(array: np.ndarray) -> bool:
+    """Whether all elements are the same, bit by bit: then they are written, not read from a constant."""
+    if array.ndim == 0 or array.size == 0:
+        return False
+    rows = np.ascontiguousarray(array).reshape(array.size, 1).view(np.uint8)
+    return not np.any(rows != rows[0])
 
 
 def found(region: Region) -> list[Value]:
