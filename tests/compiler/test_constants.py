@@ -94,11 +94,22 @@ def test_the_least_and_the_greatest_integer_beside_others(dtype):
         assert f" = {function.__name__}" not in beside.lower(x).compile().as_text("nests")
 
 
-@pytest.mark.parametrize("exponent", [2.0, 3.0, -1.0])
+@pytest.mark.parametrize("exponent", [2.0, 0.5, -1.0, 3.0])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_have_their_bits_whatever_tells_the_exponent(dtype, exponent):
+    with jax.enable_x64(True):
+        x = np.abs(np.random.default_rng(1).standard_normal(40_000)).astype(dtype)
+        of_arrays = jax.jit(lambda x, y: x**y)(x, np.full_like(x, exponent))
+        assert bits(jax.jit(lambda x: x**exponent)(x)) == bits(of_arrays) == bits(jnp.asarray(x) ** exponent)
+
+
+@pytest.mark.parametrize("exponent", [2.0, 3.0])
 def test_powers_of_complex_numbers_that_are_products(exponent):
     x = (np.arange(1, 65) * np.exp(1j * np.arange(64))).astype(np.complex64)
     power = jax.jit(lambda x: x**exponent)
     np.testing.assert_allclose(power(x), x.astype(np.complex128) ** exponent, rtol=1e-6)
+    of_arrays = jax.jit(lambda x, y: x**y)(x, np.full_like(x, exponent))
+    assert bits(power(x)) == bits(of_arrays) == bits(jnp.asarray(x) ** exponent)
     assert "log" not in power.lower(x).compile().as_text("nests")
 
 

@@ -235,7 +235,7 @@ def test_functions_do_not_underflow_inside(name):
     assert max(slow, default=-1000) <= ALLOWED.get(name, -1000)
 
 
-@pytest.mark.parametrize("exponent", [0.5, -1.0, 3.0])
+@pytest.mark.parametrize("exponent", [0.5, -1.0, 2.0, 3.0])
 @pytest.mark.parametrize("elem", FORMATS)
 def test_powers_of_few_operations(elem, exponent):
     """They are rounded once (with little besides), and have their bits beside other exponents, too."""
@@ -249,7 +249,9 @@ def test_powers_of_few_operations(elem, exponent):
     among = function(np.repeat(x, 4), np.tile(np.array([exponent, 1.7, 3.0, -1.0], scalar), x.size))[::4]
     assert bits(got) == bits(among)
     with np.errstate(all="ignore"):
-        wide = {0.5: np.sqrt, -1.0: np.reciprocal, 3.0: lambda a: a * a * a}[exponent](x.astype(np.longdouble))
+        wide = {0.5: np.sqrt, -1.0: np.reciprocal, 2.0: np.square, 3.0: lambda a: a * a * a}[exponent](
+            x.astype(np.longdouble)
+        )
         expected = np.where(np.isneginf(x), np.inf, wide + 0.0) if exponent == 0.5 else wide
         np.testing.assert_array_equal(got[: len(special)], expected[: len(special)].astype(scalar))
         there = np.isfinite(expected.astype(scalar)) & (np.abs(expected) > FORMATS[elem].tiny)

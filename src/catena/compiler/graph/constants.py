@@ -149,8 +149,8 @@ def known(b, op: str, xs: tuple, shape: tuple):
     if op == "pow" and scalars[1] is not None:
         if scalars[1] == 2:
             return b.map("square", xs[0])
-        if scalars[1].dtype.kind == "c" and scalars[1] in (-1, 3):  # real ones: `vector_math.powers`
-            return b.map("integer_pow", xs[0], y=int(scalars[1].real))
+        if scalars[1].dtype.kind == "c" and scalars[1] == 3:  # real ones: `vector_math.powers`
+            return b.map("integer_pow", xs[0], y=3)
     if op == "div" and scalars[1] is not None and (factor := _exact_inverse(scalars[1])) is not None:
         return b.map("mul", xs[0], b.full(xs[1].shape, factor))
     for x, y, last in ((xs[0], xs[1], scalars[1]), (xs[1], xs[0], scalars[0] if op in COMMUTING else None)):

@@ -284,8 +284,12 @@ def _power(x, y: int):
 
 
 def pow_(x, y):
+    """exp(y log x); squares and cubes are products, as where the exponent is a constant (`graph.constants`)."""
     a, b = x
     out = exp(mul(y, log(x)))
+    for exponent, power in ((2.0, square(x)), (3.0, _power(x, 3))):
+        such = a.body.stmt("and", "bool", (y[0].compare("eq", exponent), y[1].compare("eq", 0.0)))
+        out = tuple(p.where(such, o) for p, o in zip(power, out))
     zero = a.body.stmt("and", "bool", (a.compare("eq", 0.0), b.compare("eq", 0.0)))
     flat = a.body.stmt("and", "bool", (y[0].compare("eq", 0.0), y[1].compare("eq", 0.0)))
     at_zero = (a._lift(1.0).where(flat, 0.0), a._lift(0.0))
