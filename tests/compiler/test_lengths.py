@@ -8,7 +8,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.compiler.graph import symbols
+from catena.compiler.graph import replayed, symbols
 from catena.compiler.native import compile as compiler
 from catena.compiler.native import host, lengths, programs
 from catena.core.context import context
@@ -110,6 +110,19 @@ def test_even_and_odd_numbers_of_terms_of_small_tiles_are_of_one_plan(family):
     kept = [programs.program(closed(f, [(n, 20)])) for n in (51, 53)]
     kept += [check(f, [(n, 20)]) for n in (54, 55, 58, 60)]
     assert family().found == 4 and len(family().plans) == 1
+
+
+def test_what_records_have_in_common_is_compiled_once():
+    """Code is shared, and not what it is asked of: conditions, and the objects that lines name, are of each record."""
+    lines = lambda sign: [("t0", "o1(a0)", ("a0",)), *[("", "t0 > 0", ("t0",))] * 80, ("", f"t0 {sign} 9", ("t0",))]
+    doubled, same = (
+        replayed.Function(["a0"], lines(sign), ["t0"], {"o1": f})
+        for sign, f in (("<", lambda a: 2 * a), (">=", lambda a: a))
+    )
+    before = replayed._code.cache_info()
+    assert doubled(4) == [8] and doubled(5) is None and same(9) == [9] and same(8) is None
+    after = replayed._code.cache_info()
+    assert after.hits - before.hits >= 1 and after.misses - before.misses <= 6
 
 
 def test_borders_of_any_length_are_not_planned(family):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, cast
@@ -72,4 +73,10 @@ class Function:
 
 def _compiled(lines: Sequence[Line]):
     written = [f"{name} = {text}" if name else f"if not ({text}): raise Otherwise" for name, text, _ in lines]
-    return compile("\n".join(written), "<record>", "exec")
+    return _code("\n".join(written))
+
+
+@functools.lru_cache(maxsize=1024)
+def _code(text: str):
+    """The code of some lines: records of a family begin alike."""
+    return compile(text, "<record>", "exec")
