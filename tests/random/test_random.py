@@ -389,6 +389,28 @@ def test_draws_of_arrays_are_of_those_of_the_call():
         assert random.uniform(KEY, jnp.asarray([size, 2])).shape == (size, 2)
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [random.rayleigh, random.pareto, random.weibull_min, random.triangular, random.geometric, random.lognormal],
+    ids=lambda f: f.__name__,
+)
+def test_plans_of_distributions_with_parameters(draw):
+    """What is drawn by a plan is what a compiled program draws, of numbers and of arrays, whatever was drawn before."""
+    count = {"weibull_min": 2, "triangular": 3}.get(draw.__name__, 1)
+    for shape in ((7,), (3, 700)):
+        compiled = jax.jit(lambda key, *params, shape=shape: draw(key, *params, shape))
+        for first in (0.25, 0.5, 0.25):
+            numbers = [first + 0.125 * i for i in range(count)]
+            for params in (numbers, [jnp.full(shape, x) for x in numbers], [jnp.float32(numbers[0]), *numbers[1:]]):
+                for key in (KEY, random.key(5)):
+                    found = draw(key, *params, shape)
+                    assert np.array_equal(found, compiled(key, *params)) and found.shape == shape
+    draw(KEY, *numbers, (7,))
+    before = dict(kernels._plans)
+    draw(random.key(8), *numbers, (7,))
+    assert kernels._plans == before and any(kind[0].__name__ == draw.__name__ for kind in before)
+
+
 def test_new_shapes_compile_nothing():
     random.normal(KEY, (70000,))
     before = len(kernels._kernels)

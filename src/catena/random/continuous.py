@@ -238,6 +238,7 @@ def _fraction(high, low):
     return lax.bitcast_convert_type(lax.bitwise_or(exponent, mantissa), np.float32)
 
 
+@remembered
 def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the Rayleigh distribution.
 
@@ -267,6 +268,7 @@ def _rayleigh(key, scale, *, shape, dtype):
     return lax.mul(spread(scale, shape), lax.sqrt(lax.mul(lax.log(unit), np.asarray(-2, dtype)[()])))
 
 
+@remembered
 def pareto(key, b, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the Pareto distribution, of scale 1.
 
@@ -295,6 +297,7 @@ def _pareto(key, b, *, shape, dtype):
     return lax.exp(lax.div(_exponential(key, shape=shape, dtype=dtype), lift(b, shape)))
 
 
+@remembered
 def weibull_min(key, scale, concentration, shape=(), dtype=None) -> Array:
     """Numbers of the Weibull distribution.
 
@@ -327,6 +330,7 @@ def _weibull_min(key, scale, concentration, *, shape, dtype):
     return lax.mul(lax.pow(drawn, power), lift(scale, shape))
 
 
+@remembered
 def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the triangular distribution.
 

@@ -11,6 +11,7 @@ from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
 from catena.lax.structure import told
 from catena.random.gamma_family import anywhere
+from catena.random.kernels import remembered
 from catena.random.keys import consumed_key, pair, split_key
 from catena.random.primitives import random_clone_p
 from catena.random.sampler import as_float, float_dtype, sampler, shape_of, spread
@@ -34,6 +35,7 @@ def full(shape, value, dtype):
 # ---- geometric
 
 
+@remembered
 def geometric(key, p, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """How many trials it takes until one succeeds.
 

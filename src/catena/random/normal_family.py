@@ -123,6 +123,7 @@ def _truncated_normal(key, lower, upper, *, shape, dtype):
     return lax.min(high, lax.max(low, drawn))
 
 
+@remembered
 def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers whose logarithm is normal with mean 0.
 
