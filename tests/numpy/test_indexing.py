@@ -647,3 +647,11 @@ def test_wide_rows_are_updated_one_after_the_other(name, shape):
     np.testing.assert_array_equal(beyond, getattr(jnp.asarray(x).at[np.array([0])], name)(2.0))
     with pytest.raises(ValueError, match="Incompatible types for broadcasting"):
         getattr(jnp.asarray(x).at[jnp.asarray(rows)], name)(jnp.ones((2, *shape)))
+
+
+@pytest.mark.parametrize("fill, filled", [(1j, 0), (2 + 1j, 2), (1.5, 1), (7, 7)])
+def test_extract_and_compress_fill_with_numbers_of_any_kind(fill, filled):
+    """Converted as by ``astype``: of complex numbers the real part counts."""
+    mask, x = jnp.array([True, False, True]), jnp.arange(3)
+    for f in (jnp.extract, jnp.compress):
+        assert f(mask, x, size=3, fill_value=fill).tolist() == [0, 2, filled]

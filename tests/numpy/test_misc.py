@@ -311,6 +311,16 @@ def test_counting():
 # ---- polynomials, windows
 
 
+def test_roots_of_traced_coefficients_are_in_the_order_of_eigenvalues():
+    """As without jit, and as in JAX; zeros are behind the others, and what leading zeros take away is behind those."""
+    coefficients = jnp.array([1.0, -6.0, 11.0, -6.0])
+    roots = catena.jit(lambda p: jnp.roots(p, strip_zeros=False))
+    numpy.testing.assert_allclose(roots(coefficients), jnp.roots(coefficients), rtol=1e-6)
+    padded = roots(jnp.array([0.0, 0.0, 1.0, -6.0, 11.0, -6.0, 0.0]))
+    numpy.testing.assert_allclose(padded, [1, 2, 3, 0, numpy.nan, numpy.nan], rtol=1e-5)
+    assert numpy.isnan(roots(jnp.zeros(3)).imag).all()
+
+
 def test_roots_and_division():
     roots = jnp.roots(jnp.array([0.0, 1.0, -3.0, 2.0, 0.0]))
     numpy.testing.assert_allclose(numpy.sort(roots.real), [0, 1, 2], atol=1e-5)

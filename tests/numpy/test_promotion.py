@@ -12,6 +12,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena import lax
 from catena.core.dtypes import TypePromotionError
 from promotion import NARROW_PROMOTION, PROMOTION, PYTHON, SHORT, X32, entries
 
@@ -288,3 +289,49 @@ def test_weak_arrays_stay_weak_where_they_are_sorted_written_or_interpolated():
     assert jnp.unique(weak[:0]).weak_type and not jnp.unique(weak[:0], size=2, fill_value=1).weak_type
     assert jax.grad(lambda x: jnp.sort(x)[0])(weak).dtype == np.float32
     assert jax.lax.fori_loop(0, 2, lambda i, x: jnp.sort(x), weak).weak_type
+
+
+STRONG_GRADIENTS = [
+    "x**2", "x**3", "1 / jnp.square(x)", "jnp.sqrt(x)", "lax.rsqrt(x)", "jnp.cbrt(x)", "jnp.tan(x)", "jnp.arcsin(x / 2)",
+    "jnp.arccos(x / 2)", "jnp.arctan(x)", "jnp.exp2(x)", "jnp.log2(x)", "jnp.log10(x)", "lax.erf(x)", "lax.erfc(x)",
+    "lax.erf_inv(x / 2)", "lax.digamma(x)", "lax.reduce_max(x, (0,))", "x[0]", "x[:2]", "x[::2]", "x[jnp.array([0, 1])]", "jnp.pad(x, 1)",
+    "jnp.sort(x)", "lax.cumprod(x)", "lax.reduce_prod(x, (0,))", "jnp.dot(x, jnp.ones(3))", "jnp.roll(x, 1)", "jnp.diff(x)",
+]  # fmt: skip
+WEAK_GRADIENTS = [
+    "x * 2", "x + x", "-x", "1 / x", "jnp.sin(x)", "jnp.exp(x)", "jnp.log(x)", "jnp.log1p(x)", "jnp.tanh(x)", "jnp.sinh(x)",
+    "jnp.abs(x)", "jnp.maximum(x, 1)", "jnp.max(x)", "jnp.sum(x)", "jnp.cumsum(x)", "x.reshape(3, 1)", "jnp.flip(x)", "x @ x",
+    "jnp.where(x > 0, x, 0)", "lax.logistic(x)", "jnp.concatenate([x, x])",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", STRONG_GRADIENTS + WEAK_GRADIENTS)
+def test_gradients_of_weak_arrays_are_as_weak_as_in_jax(text):
+    """Constants of derivatives and the zeros around cotangents are not weak. Measured with JAX 0.10.2."""
+    weak = jnp.broadcast_to(1.5, (3,))
+    gradient = jax.grad(lambda x: jnp.sum(eval(text, {"x": x, "jnp": jnp, "lax": lax})))(weak)
+    assert gradient.dtype == "float32"
+    assert gradient.weak_type == (text in WEAK_GRADIENTS)
+
+
+@pytest.mark.parametrize("f", [lambda x: x**2, jnp.sqrt, jnp.arctan, jnp.exp2, jnp.tan, lax.erf, lax.digamma, jnp.sin])
+def test_gradients_of_weak_numbers_are_weak(f):
+    assert jax.grad(f)(1.5).weak_type and jax.jit(jax.grad(f))(1.5).weak_type
+
+
+@pytest.mark.parametrize("f", [jnp.log2, jnp.log10, lambda x: x**1.5])
+def test_gradients_of_weak_numbers_that_are_strong(f):
+    assert not jax.grad(f)(1.5).weak_type
+
+
+def test_a_batched_update_is_as_weak_as_what_is_updated():
+    update = jax.vmap(lambda x: lax.dynamic_update_slice(x, jnp.ones(1), (0,)))
+    assert update(jnp.broadcast_to(1.0, (2, 3))).weak_type
+    assert not update(jnp.ones((2, 3))).weak_type
+
+
+def test_result_type_of_wide_arrays_alone_is_theirs_outside_of_enable_x64():
+    with jax.enable_x64(True):
+        wide, long = jnp.ones(3), jnp.arange(3)
+    assert jnp.result_type(wide) == jnp.result_type(wide, wide) == "float64"
+    assert jnp.result_type(long) == "int64"
+    assert jnp.result_type(wide, 1.0) == jnp.result_type(np.ones(3)) == "float32"

@@ -525,8 +525,10 @@ def result_type(*args, return_weak_type_flag: bool = False):
     >>> result_type("int32", 1.0, return_weak_type_flag=True)
     (dtype('float32'), True)
     """
-    found = lattice_result_type(*args)
-    return found if return_weak_type_flag else found[0]
+    dtype, weak = lattice_result_type(*args)
+    if all(hasattr(x, "aval") and x.dtype == args[0].dtype for x in args):
+        dtype = args[0].dtype  # arrays keep 64 bits outside of enable_x64
+    return (dtype, weak) if return_weak_type_flag else dtype
 
 
 def promote_types(a, b):

@@ -28,7 +28,7 @@ from catena.lax.elementwise import (
     spread_operands,
 )
 from catena.lax.signed_zeros import maximum, minimum
-from catena.lax.structure import broadcast_to, like, unbroadcast
+from catena.lax.structure import broadcast_to, constant_like, like, unbroadcast
 
 # ------------------------------------------------------------------------------------------------------------
 # What several share
@@ -574,7 +574,7 @@ def _integer_pow_tangent(t, x, out, *, y):
         return Zero(get_aval(out))
     if y == 1:
         return t
-    return mul(t, mul(like(x, y), x if y == 2 else integer_pow(x, y - 1)))
+    return mul(t, mul(constant_like(x, y), x if y == 2 else integer_pow(x, y - 1)))
 
 
 def _integer_pow_abstract(x, *, y):

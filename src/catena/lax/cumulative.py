@@ -15,9 +15,9 @@ from catena.lax.comparison import eq, ge, ne_p, select
 from catena.lax.complex_numbers import real
 from catena.lax.elementwise import ANY_NUMBER, INEXACT, NOT_LINEAR, WIDER, WIDER_WITH_HALF, check_admitted
 from catena.lax.join import concatenate_p
-from catena.lax.shape import pad, rev, scalar_zero, slice_in_dim
+from catena.lax.shape import pad, rev, slice_in_dim
 from catena.lax.signed_zeros import maximum, minimum, ordered
-from catena.lax.structure import as_ints, broadcast_to, like
+from catena.lax.structure import as_ints, broadcast_to, like, strong_like
 from catena.lax.transcendental import exp, log1p_p
 
 # ------------------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def _interleave(even, odd, axis: int):
     longer = get_aval(even).shape[axis] > get_aval(odd).shape[axis]
 
     # To add -0 leaves complex numbers as they are; real ones come here as tangents, whose zeros count by no sign.
-    nothing = like(even, complex(-0.0, -0.0)) if dtypes.is_complex(get_aval(even).dtype) else scalar_zero(even)
+    nothing = strong_like(even, complex(-0.0, -0.0) if dtypes.is_complex(get_aval(even).dtype) else 0)
 
     def spaced(x, lo, hi):
         return pad(x, nothing, [(lo, hi, 1) if d == axis else (0, 0, 0) for d in range(ndim)])

@@ -187,7 +187,8 @@ def _dynamic_update_slice_batch(axis, args, dims):
     operand_dim, update_dim, *start_dims = dims
     operand, update = at_front(axis.size, operand, operand_dim), at_front(axis.size, update, update_dim)
     if all(d is None for d in start_dims):
-        return dynamic_update_slice_p.bind(operand, update, _index_like(0, starts), *starts), 0
+        out = dynamic_update_slice_p.bind(operand, update, _index_like(0, starts), *starts)
+        return convert(out, get_aval(out).dtype, get_aval(operand).weak_type), 0  # as below, and as in JAX
     windows = tuple(range(1, len(starts) + 1))
     indices = _stack_starts(axis, starts, start_dims)
     out = scatter_p.bind(

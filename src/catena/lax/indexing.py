@@ -186,7 +186,7 @@ def _gather_transpose(
     fill_value,
 ):
     whole = scatter_add_p.bind(
-        zeros(operand.aval),
+        zeros(operand.aval.strip_weak_type()),
         indices,
         instantiate(ct),
         dimension_numbers=as_scatter_numbers(dimension_numbers),

@@ -3,7 +3,6 @@
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import make_array
 from catena.core.aval import ShapedArray
 from catena.core.zeros import get_aval
 from catena.lax import complex_edges
@@ -22,12 +21,12 @@ from catena.lax.elementwise import (
     elementwise,
     spread_operands,
 )
-from catena.lax.structure import broadcast_to, like
+from catena.lax.structure import broadcast_to, constant_like, like, strong_like
 
 # ---- square
 
 square_p = elementwise(
-    "square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)), of_complex=complex_edges.square
+    "square", np.square, NUMBER, lambda t, x, y: mul(t, mul(constant_like(x, 2), x)), of_complex=complex_edges.square
 )
 
 
@@ -54,7 +53,7 @@ def square(x):
 def _sqrt_tangent(t, x, y):
     """By the inverse root, which of floats takes half the time of a quotient; of complex numbers it is one."""
     complex_ = dtypes.issubdtype(get_aval(x).dtype, np.complexfloating)
-    return mul(t, div(like(y, 0.5), y) if complex_ else mul(like(y, 0.5), rsqrt(x)))
+    return mul(t, div(constant_like(y, 0.5), y) if complex_ else mul(constant_like(y, 0.5), rsqrt(x)))
 
 
 sqrt_p = elementwise("sqrt", np.sqrt, INEXACT, _sqrt_tangent)
@@ -87,7 +86,7 @@ def _rsqrt(x):
     return np.divide(x.dtype.type(1), np.sqrt(x))
 
 
-rsqrt_p = elementwise("rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))))
+rsqrt_p = elementwise("rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(constant_like(y, -0.5), div(y, x))))
 
 
 def rsqrt(x, *, accuracy=None):
@@ -118,7 +117,7 @@ def _cbrt(x):
     return np.cbrt(x.astype(np.float64)).astype(x.dtype)
 
 
-cbrt_p = elementwise("cbrt", _cbrt, FLOAT, lambda t, x, y: mul(t, mul(like(y, 1 / 3), integer_pow(y, -2))))
+cbrt_p = elementwise("cbrt", _cbrt, FLOAT, lambda t, x, y: mul(t, mul(constant_like(y, 1 / 3), integer_pow(y, -2))))
 
 
 def cbrt(x, *, accuracy=None):
@@ -169,8 +168,7 @@ def pow_derivative(x, y):
     exact = dtypes.is_inexact(get_aval(y).dtype)
     y = y if exact else match_dtype(y, get_aval(x).dtype)
     if exact:
-        one = make_array(np.ones((), get_aval(y).dtype), weak_type=False)  # of weak operands too, as in JAX
-        return mul(y, pow(x, sub(y, one)))
+        return mul(y, pow(x, sub(y, strong_like(y, 1))))
     is_zero, ones = eq(y, like(y, 0)), broadcast_to(like(y, 1), get_aval(y).shape)
     slope = mul(select(is_zero, ones, y), pow(x, sub(y, like(y, 1))))
     shape = get_aval(slope).shape

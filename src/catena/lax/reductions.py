@@ -363,7 +363,7 @@ def _extreme_jvp(find):
         if type(t) is Zero:
             return out, Zero.of_primal(out)
         aval = get_aval(x)
-        here = convert(eq(x, spread_back(out, aval.shape, axes)), aval.dtype, aval.weak_type)
+        here = convert(eq(x, spread_back(out, aval.shape, axes)), aval.dtype)
         count = reduce_sum_p.bind(here, axes=axes)
         return out, div(reduce_sum_p.bind(mul(t, here), axes=axes), count)
 

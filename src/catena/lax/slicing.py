@@ -14,7 +14,7 @@ from catena.lax.arithmetic import sub_p
 from catena.lax.broadcasting import broadcast_in_dim, full, insert, reshaped, structural, unary_transpose
 from catena.lax.comparison import select
 from catena.lax.policy import LARGE
-from catena.lax.structure import as_ints, canonical_axis
+from catena.lax.structure import as_ints, canonical_axis, strong_like
 from catena.runtime import buffers
 
 _builtin_slice = slice
@@ -65,7 +65,7 @@ def _slice_transpose(ct, aval, *, start_indices, limit_indices, strides):
         (s, n - s - m - max(m - 1, 0) * (d - 1), d - 1)
         for s, n, m, d in zip(start_indices, aval.shape, sizes, steps, strict=True)
     )
-    return pad_p.bind(ct, scalar_zero(ct), padding_config=config)
+    return pad_p.bind(ct, strong_like(ct, 0), padding_config=config)
 
 
 def scalar_zero(x):
@@ -257,7 +257,7 @@ def _sum_all(x):
 def _unpad(ct, padding_config):
     """The cotangent of the padded operand: the elements at its places, and zeros for those that were cut off."""
     crop = tuple((-lo, -hi, 0) for lo, hi, _ in padding_config)
-    ct = pad_p.bind(ct, scalar_zero(ct), padding_config=crop)
+    ct = pad_p.bind(ct, strong_like(ct, 0), padding_config=crop)
     return slice(ct, (0,) * len(crop), get_aval(ct).shape, tuple(interior + 1 for _, _, interior in padding_config))
 
 

@@ -10,9 +10,10 @@ from catena.core.primitive import NoRule
 from catena.core.zeros import Zero, get_aval
 from catena.lax.arithmetic import abs, add, div, mul, neg, sign, sub
 from catena.lax.comparison import gt, select
+from catena.lax.convert import convert
 from catena.lax.elementwise import FLOAT, WIDER_WITH_HALF, elementwise
 from catena.lax.powers import square
-from catena.lax.structure import broadcast_to, like
+from catena.lax.structure import broadcast_to, constant_like, like
 from catena.lax.transcendental import exp, log, log1p
 
 # ------------------------------------------------------------------------------------------------------------
@@ -55,14 +56,20 @@ def _density(factor: float, scale: float):
     return evaluate
 
 
+def _with_constant(derivative):
+    """A derivative with a constant in it, see ``constant_like``."""
+    aval = get_aval(derivative)
+    return convert(derivative, aval.dtype, aval.weak_type and not aval.shape)
+
+
 # The derivatives of erf and of the normal distribution function
 error_density_p = _special(
-    "error_density", _density(-1, TWO_OVER_ROOT_PI), lambda t, x, y: mul(t, mul(like(x, -2), mul(x, y)))
+    "error_density", _density(-1, TWO_OVER_ROOT_PI), lambda t, x, y: mul(t, mul(constant_like(x, -2), mul(x, y)))
 )
 normal_density_p = _special(
     "normal_density", _density(-0.5, 1 / math.sqrt(2 * math.pi)), lambda t, x, y: neg(mul(t, mul(x, y)))
 )
-erf_p = _special("erf", _scipy("erf"), lambda t, x, y: mul(t, error_density_p.bind(x)))
+erf_p = _special("erf", _scipy("erf"), lambda t, x, y: mul(t, _with_constant(error_density_p.bind(x))))
 
 
 def erf(x):
@@ -84,7 +91,7 @@ def erf(x):
 
 # ---- erfc
 
-erfc_p = _special("erfc", _scipy("erfc"), lambda t, x, y: neg(mul(t, error_density_p.bind(x))))
+erfc_p = _special("erfc", _scipy("erfc"), lambda t, x, y: neg(mul(t, _with_constant(error_density_p.bind(x)))))
 
 
 def erfc(x):
@@ -112,7 +119,11 @@ def _erf_inv(x):
     return np.where(x == 0, x, load("scipy.special").erfinv(x.astype(np.float64)).astype(x.dtype))
 
 
-erf_inv_p = _special("erf_inv", _erf_inv, lambda t, x, y: mul(like(x, 1 / TWO_OVER_ROOT_PI), mul(t, exp(square(y)))))
+def _erf_inv_tangent(t, x, y):
+    return mul(constant_like(x, 1 / TWO_OVER_ROOT_PI), mul(t, exp(square(y))))
+
+
+erf_inv_p = _special("erf_inv", _erf_inv, _erf_inv_tangent)
 
 
 def erf_inv(x):
@@ -166,7 +177,7 @@ def _digamma(x):
     return np.where(x == 0, x.dtype.type(np.nan), load("scipy.special").psi(x))
 
 
-digamma_p = _special("digamma", _digamma, lambda t, x, y: mul(t, trigamma_p.bind(x)))
+digamma_p = _special("digamma", _digamma, lambda t, x, y: mul(t, _with_constant(trigamma_p.bind(x))))
 
 
 def _trigamma(x):
@@ -178,7 +189,7 @@ def _trigamma(x):
         return np.where(x < 0, (np.pi / sine) ** 2 - other, other).astype(x.dtype)
 
 
-trigamma_p = _special("trigamma", _trigamma, lambda t, x, y: mul(t, polygamma(like(x, 2), x)))
+trigamma_p = _special("trigamma", _trigamma, lambda t, x, y: mul(t, polygamma(constant_like(x, 2), x)))
 
 
 def digamma(x):

@@ -141,6 +141,19 @@ def like(x, value):
     return make_array(np.asarray(value, aval.dtype), aval.weak_type)
 
 
+def strong_like(x, value):
+    """The scalar ``value`` with the dtype of ``x``, never weak."""
+    return make_array(np.asarray(value, get_aval(x).dtype), weak_type=False)
+
+
+def constant_like(x, value):
+    """The scalar ``value`` with the dtype of ``x``: a constant of a derivative, which makes that of a weak array
+    strong, as in JAX; that of a weak number stays weak.
+    """
+    aval = get_aval(x)
+    return make_array(np.asarray(value, aval.dtype), aval.weak_type and not aval.shape)
+
+
 # ---- derivatives
 
 

@@ -14,7 +14,7 @@ from catena.lax.elementwise import (
     spread_operands,
 )
 from catena.lax.powers import rsqrt, square
-from catena.lax.structure import like
+from catena.lax.structure import constant_like, like
 
 # ------------------------------------------------------------------------------------------------------------
 # What several share
@@ -57,7 +57,7 @@ def exp(x, *, accuracy=None):
 
 
 def _exp2_tangent(t, x, y):
-    return mul(log(like(x, 2)), mul(t, y))
+    return mul(log(constant_like(x, 2)), mul(t, y))
 
 
 exp2_p = _function("exp2", np.exp2, _exp2_tangent)
@@ -248,7 +248,7 @@ def cos(x, *, accuracy=None):
 
 # ---- tan
 
-tan_p = _function("tan", np.tan, lambda t, x, y: mul(t, add(like(y, 1), square(y))))
+tan_p = _function("tan", np.tan, lambda t, x, y: mul(t, add(constant_like(y, 1), square(y))))
 
 
 def tan(x, *, accuracy=None):
@@ -273,7 +273,7 @@ def tan(x, *, accuracy=None):
 
 # ---- asin
 
-asin_p = _function("asin", np.arcsin, lambda t, x, y: mul(t, rsqrt(one_minus(square(x)))))
+asin_p = _function("asin", np.arcsin, lambda t, x, y: mul(t, rsqrt(sub(constant_like(x, 1), square(x)))))
 
 
 def asin(x):
@@ -295,7 +295,7 @@ def asin(x):
 
 # ---- acos
 
-acos_p = _function("acos", np.arccos, lambda t, x, y: mul(t, neg(rsqrt(one_minus(square(x))))))
+acos_p = _function("acos", np.arccos, lambda t, x, y: mul(t, neg(rsqrt(sub(constant_like(x, 1), square(x))))))
 
 
 def acos(x):
@@ -317,7 +317,7 @@ def acos(x):
 
 # ---- atan
 
-atan_p = _function("atan", np.arctan, lambda t, x, y: div(t, add(like(x, 1), square(x))))
+atan_p = _function("atan", np.arctan, lambda t, x, y: div(t, add(constant_like(x, 1), square(x))))
 
 
 def atan(x):

@@ -11,6 +11,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.lax import native
+from catena.lax.structure import strong_like
 from catena.numpy.boundary import (
     all_weak,
     as_operand,
@@ -79,25 +80,19 @@ log1p = _inexact(
 )
 
 
-def _strong_inexact(name: str, x):
-    """An argument as an operand of a float or complex dtype that is not weak."""
-    x = as_operand(name, x)
-    return convert(x, dtypes.to_inexact_dtype(dtype_of(x)[0]))
-
-
 def _scaled(scale, x, by: float):
-    """A number times or over a real one: each part, since infinite parts times zero would be no numbers."""
+    """A number times or over a real one, never weak: each part, since infinite parts times zero would be no numbers."""
     if not dtypes.is_complex(x.dtype):
-        return scale(x, like(x, by))
-    return lax.complex(*(scale(part(x), like(part(x), by)) for part in (lax.real, lax.imag)))
+        return scale(x, strong_like(x, by))
+    return lax.complex(*(scale(part(x), strong_like(part(x), by)) for part in (lax.real, lax.imag)))
 
 
 def _log2(x):
-    return _scaled(lax.div, lax.log(_strong_inexact("log2", x)), np.log(2.0))
+    return _scaled(lax.div, lax.log(one_inexact("log2", x)), np.log(2.0))
 
 
 def _log10(x):
-    return _scaled(lax.mul, lax.log(_strong_inexact("log10", x)), 1 / np.log(10.0))
+    return _scaled(lax.mul, lax.log(one_inexact("log10", x)), 1 / np.log(10.0))
 
 
 log2 = document_unary(

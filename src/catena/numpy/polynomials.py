@@ -363,19 +363,21 @@ def _roots_with_leading_zeros(p):
     dtype = dtypes.to_complex_dtype(p.dtype)
     if n < 2:
         return lax.full((0,), 0, dtype)
-    nonzero = lax.ne(p, lax.full_like(p, 0))
-    leading = lax.argmax(nonzero, 0, np.dtype("int32"))
+    nonzero, positions = lax.ne(p, lax.full_like(p, 0)), lax.iota(np.dtype("int32"), n - 1)
+    leading = lax.select(lax.reduce_or(nonzero, (0,)), lax.argmax(nonzero, 0, np.dtype("int32")), np.int32(n))
     doubled = lax.concatenate([p, lax.full((n,), 0, p.dtype)], 0)
     stripped = lax.dynamic_slice(doubled, (leading,), (n,))  # zeros at the end instead
-    # The roots of x**k p(x) are those of p, and k zeros; which of the zeros are ours is known by their
-    # number.
+    # The roots of x**k p(x) are those of p, and k zeros, the smallest. Those of p stay in the order of eigenvalues,
+    # but for zeros, which are behind the others.
     found = _companion_roots(stripped)
-    size = lax.abs(found)
-    order = lax.sort([size, lax.iota(np.dtype("int32"), n - 1)], 0, num_keys=1)[1]
-    ascending = read(found, order)
-    kept = read(ascending, lax.add(lax.iota(np.dtype("int32"), n - 1), leading), mode="fill")
-    missing = lax.ge(lax.iota(np.dtype("int32"), n - 1), lax.sub(np.int32(n - 1), leading))
-    return lax.select(missing, lax.full((n - 1,), complex(np.nan, np.nan), dtype), kept)
+    ascending = lax.sort([lax.abs(found), positions], 0, num_keys=1)[1]
+    rank = lax.sort([ascending, positions], 0, num_keys=1)[1]
+    missing = lax.lt(rank, leading)
+    last = lax.select(
+        missing, lax.full((n - 1,), 2), convert(lax.eq(found, lax.full_like(found, 0)), np.dtype("int32"))
+    )
+    marked = lax.select(missing, lax.full((n - 1,), complex(np.nan, np.nan), dtype), found)
+    return read(marked, lax.sort([last, positions], 0, num_keys=1)[1])
 
 
 def polyfit(

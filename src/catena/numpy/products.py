@@ -72,7 +72,7 @@ def _operands(name: str, a, b, preferred) -> tuple:
     xs = operands(name, a, b)
     dtype, weak = promoted_dtype(xs)
     preferred = user_dtype(preferred, name)
-    a, b = (convert(x, dtype, weak) if dtype_of(x)[1] else convert(x, dtype_of(x)[0]) for x in xs)
+    a, b = (convert(x, dtype if dtype_of(x)[1] else dtype_of(x)[0], dtype_of(x)[1]) for x in xs)
     return a, b, preferred or dtype, weak and preferred is None
 
 

@@ -508,6 +508,7 @@ def compress(
     index = flatnonzero(condition, size=size, fill_value=a.shape[axis])
     fill = find_concrete(fill_value) if isinstance(fill_value, Tracer) else fill_value
     if fill is not None:
+        fill = convert(fill, a.dtype)  # of complex numbers the real part
         return read(a, (slice(None),) * axis + (index,), mode="fill", fill_value=fill)
     taken = read(a, (slice(None),) * axis + (index,))
     missing = lax.broadcast_in_dim(lax.ge(index, np.asarray(a.shape[axis], index.dtype)), taken.shape, (axis,))
