@@ -15,6 +15,8 @@ ROWS = 150
 DTYPES = {"bool": bool, "uint8": np.uint8, "int16": np.int16, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16,
           "float32": np.float32, "float64": np.float64, "int64": np.int64}  # fmt: skip
 
+unchecked = pytest.mark.skipif(context.check_bounds, reason="in checked mode, each element is read by itself")
+
 
 @pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -46,6 +48,7 @@ def test_small_elements_of_longer_rows(dtype, start):
     np.testing.assert_array_equal(jax.jit(lambda x, i: x.ravel()[i])(x, flat_places), x.ravel()[flat_places])
 
 
+@unchecked
 def test_small_elements_are_gathered_by_words():
     taken = jax.make_jaxpr(lambda x, i: jnp.take_along_axis(x, i, 1))(
         jnp.ones((9, 999), bool), jnp.ones((9, 999), "int32")
@@ -115,6 +118,7 @@ def test_small_tables(dtype, size):
     assert found[3] == table[places[0]].max()
 
 
+@unchecked
 def test_a_table_of_bytes_is_four_vectors():
     x = np.zeros((64, 100), np.uint8)
     traced = jax.make_jaxpr(lambda t, x: t[x])(np.zeros(256, np.uint8), x)
