@@ -225,11 +225,12 @@ def _is_spread(x) -> bool:
 
 def _of_one_truth(b, op: str, xs: tuple, scalars: list, shape: tuple):
     """What is computed of one truth and constants, as of labels' rows of 0 and 1: one of two constants."""
-    given = [(None, s, s) if s is not None else of_truth(x) for x, s in zip(xs, scalars)]
-    truths = {} if None in given else {id(g[0]): g[0] for g in given if g[0] is not None}
-    if len(truths) != 1:
+    told = [(None, s, s) if s is not None else of_truth(x) for x, s in zip(xs, scalars)]
+    given = [each for each in told if each is not None]
+    truths = {id(truth): truth for truth, *_ in given if truth is not None}
+    if len(given) < len(told) or len(truths) != 1:
         return None
-    both = [_done(b, op, [g[k] for g in given], shape) for k in (1, 2)]
+    both = [_done(b, op, [each[k] for each in given], shape) for k in (1, 2)]
     return None if None in both else b.map("select", *truths.values(), *both)
 
 

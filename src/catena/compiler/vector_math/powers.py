@@ -1,5 +1,6 @@
 """cbrt, hypot, the size of a complex number, pow."""
 
+from collections.abc import Callable
 from functools import reduce
 from operator import or_
 
@@ -183,10 +184,15 @@ def pow(x: Value, y: Value) -> Value:
     def by_few_operations() -> list[Value]:
         found = result
         for where, function in zip(chosen, SHORT.values(), strict=True):
-            (found,) = if_any(where, lambda f=function, w=where, r=found: [select(w, f(x), r)], [found])
+            found = _where(where, function, x, found)
         return [found]
 
     return if_any(short, by_few_operations, [result])[0]
+
+
+def _where(condition: Value, function: Callable[[Value], Value], x: Value, others: Value) -> Value:
+    """A function of x where the condition holds, `others` elsewhere."""
+    return if_any(condition, lambda: [select(condition, function(x), others)], [others])[0]
 
 
 def _root(x: Value) -> Value:
