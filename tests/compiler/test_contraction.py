@@ -6,8 +6,12 @@ import string
 import numpy as np
 import pytest
 
+import catena as jax
+import catena.numpy as jnp
 from catena.compiler.graph.types import TYPES
+from catena.compiler.interpret.program import run as interpreted
 from catena.compiler.machine import AARCH64, X86_64, X86_64_V3, X86_64_V4
+from catena.compiler.native.compile import program_of
 from catena.compiler.plan import contraction
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.lax.convolution import ConvDimensionNumbers
@@ -314,3 +318,16 @@ def test_tiles_find_numbers_of_a_in_the_lines_that_they_read():
     assert tiled(200) == 12
     assert tiled(20) == 300  # all of it stays in the nearest cache
     check_product("uti", "tj", {"u": 30, "t": 200, "i": 12, "j": 12}, "float32", np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("free", [(4, 32), (3, 2, 48), (128,)], ids=str)
+@pytest.mark.parametrize("terms", [41, 64])
+def test_a_vector_may_have_dimensions_of_one_element(free, terms):
+    """Beside a matrix of several free ones, as in the gradient of experts' weights: all of the result is written."""
+    rng = np.random.default_rng(terms)
+    matrix, vector = whole(rng, (terms, *free), "float32"), whole(rng, (terms, 1), "float32")
+    f = lambda m, v: jax.lax.dot_general(jnp.where(m > 1, m, 0), v, (((0,), (0,)), ((), ())))
+    expected = np.tensordot(np.where(matrix > 1, matrix, 0), vector, (0, 0))
+    np.testing.assert_array_equal(jax.jit(f)(matrix, vector), expected)
+    (made,) = interpreted(program_of(jax.make_jaxpr(f)(matrix, vector)), [matrix, vector])
+    np.testing.assert_array_equal(made, expected)

@@ -151,8 +151,13 @@ def vector_first(v: Value) -> tuple[Value, Value, tuple]:
     """
     lhs, rhs = v.args
     lc, rc, lb, rb = v.params.numbers
+    return (rhs, lhs, (rc, lc, rb, lb)) if is_vector_second(v) else (lhs, rhs, v.params.numbers)
+
+
+def is_vector_second(v: Value) -> bool:
+    """Whether the right operand of a product is a vector, beside a matrix."""
     _, m, n, _ = sizes(v)
-    return (rhs, lhs, (rc, lc, rb, lb)) if n == 1 < m else (lhs, rhs, v.params.numbers)
+    return n == 1 < m
 
 
 def apart(x: Value, terms) -> int:

@@ -85,9 +85,12 @@ def multiply(p: Planner, frame: Frame, step: Step) -> None:
     rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
     (a, sa), (b, sb), sc = views.stored_strides(frame, lhs), views.stored_strides(frame, rhs), views.row_major(v.shape)
     batch = [Axis(lhs.shape[p], sa[p], sb[q], sc[i]) for i, (p, q) in enumerate(zip(lb, rb))]
-    lines = [Axis(lhs.shape[d], sa[d], 0, sc[len(lb) + i]) for i, d in enumerate(lfree)]
+    steps = sc[len(lb) :]
+    if product_kinds.is_vector_second(v):  # the dimensions of the matrix come first in the result
+        steps = [*steps[len(rfree) :], *steps[: len(rfree)]]
+    lines = [Axis(lhs.shape[d], sa[d], 0, step) for d, step in zip(lfree, steps)]
     terms = [Axis(lhs.shape[p], sa[p], sb[q], 0) for p, q in zip(lc, rc)]
-    columns = [Axis(rhs.shape[d], 0, sb[d], step) for d, step in zip(rfree, sc[len(lb) + len(lfree) :])]
+    columns = [Axis(rhs.shape[d], 0, sb[d], step) for d, step in zip(rfree, steps[len(lfree) :])]
     left: tuple | None = (lhs, lb, lc, lfree)
     groups, columns = _column_groups(columns, math.prod(x.extent for x in lines) * views.uses(frame, rhs), v, p.machine)
     if groups:
