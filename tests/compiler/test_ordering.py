@@ -120,7 +120,7 @@ def test_conv(strides, padding, lhs, rhs, groups):
     want = _conv(x, w, strides, padding, lhs, rhs, groups).astype(np.float32)
     spec = ((0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3))
     check(
-        lambda b, x, w: b.conv(x, w, strides, padding, lhs, rhs, spec, groups),
+        lambda b, x, w: b.conv(x, w, spec, (strides, padding, lhs, rhs), (groups, 1)),
         want,
         x,
         w,
@@ -129,7 +129,7 @@ def test_conv(strides, padding, lhs, rhs, groups):
     )
     nhwc = ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     check(
-        lambda b, x, w: b.conv(x, w, strides, padding, lhs, rhs, nhwc, groups),
+        lambda b, x, w: b.conv(x, w, nhwc, (strides, padding, lhs, rhs), (groups, 1)),
         want.transpose(0, 2, 3, 1),
         x.transpose(0, 2, 3, 1).copy(),
         w.transpose(2, 3, 1, 0).copy(),

@@ -194,14 +194,13 @@ def is_copied(terms, rows, columns):
 
 def test_short_lines_that_are_read_across_are_copied_for_more_columns():
     """Those of terms side by side come from the second cache soon enough, for the two panels of so few columns."""
-    assert not is_copied(1600, 128, 128) and is_copied(1600, 128, 256)
-    assert not is_copied(1600, 256, 128) and is_copied(1600, 257, 128)
+    assert not is_copied(1024, 128, 128) and is_copied(1024, 128, 256)
+    assert not is_copied(1024, 256, 128) and is_copied(1024, 257, 128)
 
 
 def test_lines_of_a_left_operand_in_few_pages_are_read_where_they_lie():
     """They come while tiles multiply, unless there are many, for many panels, or all in a few sets of a cache."""
-    assert not is_copied(512, 512, 256) and is_copied(512, 512, 257)
-    assert not is_copied(800, 512, 128) and is_copied(1600, 512, 128)  # in parts
+    assert not is_copied(512, 512, 256) and is_copied(512, 512, 257) and is_copied(800, 512, 128)
     assert not is_copied(256, 1000, 256) and not is_copied(256, 1024, 128) and is_copied(256, 1024, 129)
     assert is_copied(16, 1000, 600)  # starting a tile of few terms takes longer than these
 

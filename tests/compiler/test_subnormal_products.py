@@ -2,11 +2,15 @@
 and hang on their own row and column alone.
 """
 
+import re
+
 import numpy as np
 import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.compiler.emit import tiles
+from catena.compiler.graph.types import TYPES
 from catena.compiler.machine import X86_64_V4
 from catena.compiler.native.compile import text_of
 
@@ -152,3 +156,14 @@ def test_programs_that_flush_do_not_look():
         assert "%watch" not in text_of(jax.make_jaxpr(jnp.matmul)(x, x), machine=X86_64_V4)
     finally:
         jax.config.update("jax_flush_subnormals", False)
+
+
+def test_rows_that_are_not_there_are_no_subnormal_numbers():
+    """A tile that is added to C reads zeros for them, not what lies on the stack: half an address is such a number, of
+    which the processor would tell all tiles after it.
+    """
+    text = tiles.text(tiles.Tile(TYPES["float32"], 16, 6, 4, 16, (), adds=True, ragged=True, watched=True))
+    zeros = re.findall(r"memset\.p0\.i64\(ptr (%s\d+), i8 0, i64 256", text)
+    assert len(zeros) == 1
+    others = re.findall(r"select i1 %t\d+, ptr %t\d+, ptr (%s\d+)", text)
+    assert others.count(zeros[0]) == 5 and len(set(others)) == 2

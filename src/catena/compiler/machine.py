@@ -73,7 +73,7 @@ class Packing(NamedTuple):
     columns_of_short_rows: int = 256  # the same where four terms lie in a page, and not before a loop
     bytes_from_afar: int = 1 << 29  # of an A, times columns, from which it is copied for a second panel of few columns
     bytes_of_pages: int = 1 << 28  # that the terms of an A span, times columns, up to which it is read where it lies
-    panel: int = 1 << 19  # bytes of memory that a task has for a panel, on its stack
+    panel: int = 1 << 18  # bytes of memory that a task has for a panel, on its stack
     task_rows: int = 768  # of a task that packs, at most: the fewer, the more often is each panel packed
 
 
@@ -97,7 +97,7 @@ class Products(NamedTuple):
     most_rows: int = 8  # of a tile: each has an address in a general register
     most_vectors: int = 4  # in a row of a tile
     ragged: float = 0.04  # of the time: what tiles at edges, functions of their own, may cost to compile and to call
-    terms: int = 1024  # of a long sum that are added up at a time: a panel of B then fits a second-level cache
+    terms: int = 512  # of a long sum that are added up at a time: a panel of B then fits a second-level cache
     packing: Packing = Packing()
     shared: int = 1 << 21  # multiplications below which threads do not pay
     shared_in_loops: int = 1 << 20  # the same where the threads are still awake from the iteration before

@@ -295,14 +295,24 @@ def _mask(e: Emitter, tile: Tile, j: int) -> str | None:
 def _store(e: Emitter, tile: Tile, sums: list[str], v: str, adds: bool, there: list[str | None], row: str) -> None:
     t = tile.type
     for i in range(tile.rows):
-        nowhere = masks.nowhere(e, tile.vectors * tile.width * t.bytes, written=True) if there[i] else None
-        c = row if nowhere is None else e.op(f"select i1 {there[i]}, ptr {row}, ptr {nowhere}")
+        c = _place(e, tile, row, there[i], written=True)
+        before = _place(e, tile, row, there[i], written=False) if adds else c
         for j in range(tile.vectors):
             at, mask = e.element(c, t.memory, j * tile.width), _mask(e, tile, j)
             x = sums[i * tile.vectors + j]
             if adds:
-                old = e.load(t, at, tile.width, mask=mask)
-                x = e.op(f"{'fadd' if t.kind == 'f' else 'add'} {v} {old}, {x}")
+                place = at if before == c else e.element(before, t.memory, j * tile.width)
+                x = e.op(f"{'fadd' if t.kind == 'f' else 'add'} {v} {e.load(t, place, tile.width, mask=mask)}, {x}")
             e.store(t, x, at, tile.width, mask=mask)
         if i + 1 < tile.rows:
             row = e.op(f"getelementptr {t.memory}, ptr {row}, i64 %across")
+
+
+def _place(e: Emitter, tile: Tile, row: str, is_there: str | None, written: bool) -> str:
+    """Where a row of C is read or written. Of one that is not there, zeros are read: what else lies on the stack may be
+    subnormal numbers, which the processor notes, so that the tiles after this one would look for them.
+    """
+    if is_there is None:
+        return row
+    nowhere = masks.nowhere(e, tile.vectors * tile.width * tile.type.bytes, written)
+    return e.op(f"select i1 {is_there}, ptr {row}, ptr {nowhere}")
