@@ -117,3 +117,14 @@ def test_what_is_read_elsewhere_is_zero():
     elsewhere = set(re.findall(r"select i1 %\S+, ptr %\S+, ptr (%s\d+)", written))
     assert elsewhere
     assert all(re.search(rf"memset\S*\(ptr {slot}, i8 0, i64 \d+,", written) for slot in elsewhere)
+
+
+def test_what_a_choice_takes_of_no_lane_is_read_all_the_same():
+    """Lanes of a load that are all off read nothing; of memory that nobody has touched, that takes a hundred cycles."""
+    chosen = lambda x, k: jnp.where(jnp.arange(64) < k, x, 0)
+    through_a_sum = lambda x, k: jnp.where(jnp.arange(64) < k, x + 1, 0)
+    for f, is_chosen in ((chosen, True), (through_a_sum, True), (lambda x, k: x + k, False)):
+        text = text_of(jax.make_jaxpr(f)(X[0], np.float32(3)), machine=X86_64_V4)
+        assert ("load volatile <16 x float>" in text) == is_chosen
+    for k in (0, 3, 64):
+        np.testing.assert_array_equal(jax.jit(chosen)(X[0], k), np.where(np.arange(64) < k, X[0], 0))

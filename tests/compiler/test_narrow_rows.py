@@ -91,3 +91,24 @@ def test_functions_of_few_columns_fill_lanes(n):
     assert "<16 x float>" in text and f"<{n} x float>" not in text
     alone = jax.jit(jnp.log)(np.diagonal(x, 0, -2, -1).copy())
     np.testing.assert_array_equal(jax.jit(of_diagonal)(x), alone)
+
+
+KEPT = {  # functions of elements that are kept, beside what is folded down the columns; how many loops they take
+    "two columns": (2, lambda x: (jnp.exp(x), x.sum(0)), 2),
+    "eight columns": (8, lambda x: (x.max(0), jnp.tanh(x)), 2),
+    "nine columns": (9, lambda x: (jnp.exp(x), x.sum(0)), 1),
+    "one column": (1, lambda x: (jnp.exp(x), x.sum(0)), 1),
+    "no function": (2, lambda x: (x * 2, x.sum(0)), 1),
+    "a function of both": (2, lambda x: (jnp.exp(x) * 3, jnp.exp(x).sum(0)), 2),
+    "a fold of a function": (2, lambda x: (jnp.tanh(x), jnp.exp(x).sum(0)), 1),
+}
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_functions_fill_lanes_that_few_columns_would_not(case):
+    columns, f, loops = KEPT[case]
+    x = RNG.standard_normal((2000, columns)).astype(np.float32)
+    compiled = jax.jit(f).lower(x).compile()
+    assert compiled.as_text("kernels").count("kernel over 2000 x") == loops
+    for made, expected in zip(compiled(x), f(jnp.asarray(x)), strict=True):
+        np.testing.assert_allclose(made, expected, rtol=2e-5, atol=1e-4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import checks, columns, masks, ops, places, small, stages, streams
+from catena.compiler.emit import checks, columns, masks, ops, places, small, stages, streams, strided
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter, constant_of
 from catena.compiler.emit.layout import Layout
@@ -290,6 +290,8 @@ class BodyWriter:
             streams.fetch(self.e, self.e.element(pointer, t.memory, self.e.size(s.ahead)), soon)
         if mask is not None and width > 1:
             pointer, mask = masks.somewhere(self, pointer, s.args[0], c, mask, t, width, stride)
+        if mask is None and width > 1 and stride == 1 and key in self.layout.chosen:
+            return self.e.widen(strided.neighbours(self.e, t.memory, pointer, width, t.bytes, whole=True), t, width)
         return self.e.load(t, pointer, width, stride, _there(self.e, mask, c, width))
 
     def check(self, what: str, buffer: int, pointer: str, t, width: int, stride: int | None = 1, mask=None) -> None:

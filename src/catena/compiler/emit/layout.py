@@ -74,6 +74,14 @@ class Layout:
         return waiting
 
     @cached_property
+    def chosen(self) -> frozenset[int]:
+        """The loads that choices by lanes may leave out, or what is made of them at once (see `strided.neighbours`)."""
+        stmts = self.nest.stmts
+        made = {a for s in stmts if s.op == "select" and stmts[s.args[0]].op != "const" for a in s.args[1:]}
+        found = made | {a for i in made for a in stmts[i].args}
+        return frozenset(i for i in found if stmts[i].op == "load" and not stmts[i].args)
+
+    @cached_property
     def told(self) -> small.Told:
         """The statements that tell whether something may be small."""
         return small.told(self)

@@ -9,19 +9,22 @@ IN_PARTS = frozenset(["float", "double", "i32", "i64"])  # of bytes, LLVM makes 
 EACH = 32  # bytes of a vector up to which loads one by one take no longer than a gather does
 
 
-def neighbours(e, memory: str, pointer: str, width: int, align: int) -> str:
+def neighbours(e, memory: str, pointer: str, width: int, align: int, whole: bool = False) -> str:
     """`width` neighbours, in parts of as many as are a power of two.
 
     A vector of three lanes is one of four in registers, and where LLVM knows of an address that it may, it reads four.
     The last one is whatever lies there, such as a part of an address, which is a subnormal number, with which a product
     takes 150 cycles. And what was written in two parts would be read in one, which waits until both are in the cache.
+
+    All are read where `whole` is asked for, whatever lanes a choice takes. LLVM would read those alone: where that is
+    none, of memory that nobody has touched lately, a processor takes a hundred cycles, and it stays untouched.
     """
     first = 1 << (width.bit_length() - 1)
     if first == width or memory not in IN_PARTS:
-        return e.op(f"load <{width} x {memory}>, ptr {pointer}, align {align}")
+        return e.op(f"load{' volatile' * whole} <{width} x {memory}>, ptr {pointer}, align {align}")
     rest, v = width - first, f"<{first} x {memory}>"
-    low = neighbours(e, memory, pointer, first, align)
-    high = neighbours(e, memory, e.element(pointer, memory, first), rest, align)
+    low = neighbours(e, memory, pointer, first, align, whole)
+    high = neighbours(e, memory, e.element(pointer, memory, first), rest, align, whole)
     high = e.op(f"shufflevector <{rest} x {memory}> {high}, <{rest} x {memory}> poison, {_order(rest, first)}")
     return e.op(f"shufflevector {v} {low}, {v} {high}, {_order(width, width)}")
 

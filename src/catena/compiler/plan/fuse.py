@@ -19,7 +19,7 @@ from catena.compiler.graph.constants import scalar
 from catena.compiler.graph.forms import FORMS
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.plan import slices
-from catena.compiler.plan.kernel_length import has_own_loop, most_ops
+from catena.compiler.plan.kernel_length import has_own_loop, is_better_apart, most_ops
 from catena.compiler.plan.storage import RESULT, Storage, is_checked
 from catena.core.dtypes import KIND
 
@@ -185,7 +185,7 @@ class _Fuser:
             if alone
             else self._last_kernels(space, piece, leaves, not axes and self.storage.needed.get(v.number) == RESULT)
         )
-        step = self._joinable(may_join, space, axes, leaves, ops, _sums(v))
+        step = self._joinable(may_join, v, space, axes, leaves, ops)
         if step is None:
             step = len(self.steps)
             self.steps.append(Step(Kernel(space, axes, piece=piece), part=alone))
@@ -216,8 +216,8 @@ class _Fuser:
             found |= {i for i in beside if i >= 0 and (k := self.steps[i].kernel) is not None and k.space == space}
         return sorted(found, reverse=True)
 
-    def _joinable(self, may_join: list[int], space, axes, leaves: dict, ops: int, sums: set[bool]) -> int | None:
-        newest = max((self.at.get(r, -1) for r in leaves), default=-1)
+    def _joinable(self, may_join: list[int], v: Value, space, axes, leaves: dict, ops: int) -> int | None:
+        newest, sums = max((self.at.get(r, -1) for r in leaves), default=-1), _sums(v)
         for step in may_join:
             if step < newest:
                 return None
@@ -230,6 +230,9 @@ class _Fuser:
                 continue
             own = {r.number: r for r in kernel.roots}
             if axes and kernel.roots and has_own_loop(space, axes, kernel.roots, kernel.ops + ops, self.stored):
+                continue
+            folded = axes or kernel.axes
+            if folded and kernel.roots and is_better_apart(space, folded, [*kernel.roots, v], self.stored):
                 continue
             inside = [r for r in leaves if r in own]
             if any(not leaves[r] or FORMS[own[r].form].fold for r in inside):

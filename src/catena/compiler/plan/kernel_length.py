@@ -1,5 +1,5 @@
 """How many operations a kernel may have: fewer where it folds many rows that are shorter than a vector, of which lanes
-then hold many (see `kernels.short_rows`), and none beside a fold where a loop of its own makes what is folded sooner.
+then hold many (see `kernels.short_rows`), and none beside a fold where a loop of its own makes it sooner.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 
-from catena.compiler.graph.forms import PARTS
+from catena.compiler.graph.forms import FORMS, PARTS
 from catena.compiler.graph.region import Value
 from catena.compiler.kernels import short_rows
 
@@ -15,6 +15,7 @@ MAX_KERNEL = 160  # operations
 SHORT_ROWS = 256  # from so many on they are taken many at once
 FEW_OPS = 8  # that lanes which short rows leave empty may do
 UNEVEN = PARTS | {"pad"}  # forms whose elements do not lie evenly in what they are read from
+FEW_COLUMNS, FEWEST = 8, 1 << 10  # that lanes lie along beside folds; and elements for which it matters
 GATHERED = 4  # bytes of elements that an instruction gathers, at least
 
 
@@ -35,6 +36,21 @@ def has_own_loop(space: tuple, axes: tuple, roots: list[Value], ops: int, stored
     uneven = ops > FEW_OPS and most_ops(space, axes) < MAX_KERNEL
     found = (lambda x: x.form in UNEVEN or _shares_places(x)) if uneven else _shares_places
     return any(reads(r, stored, found) for r in roots)
+
+
+def is_better_apart(space: tuple, axes: tuple, values: list[Value], stored: Collection[int]) -> bool:
+    """Whether functions of elements, which are kept, are done sooner in a loop of their own, which fills lanes: beside
+    folds down few columns lanes lie along these alone. Not where the folds are of such functions themselves.
+    """
+    columns = math.prod(space[max(axes) + 1 :])
+    if not 1 < columns <= FEW_COLUMNS or math.prod(space) < FEWEST:
+        return False
+    of_folds = [reads(v, stored, _is_function) for v in values if FORMS[v.form].fold]
+    return not any(of_folds) and any(reads(v, stored, _is_function) for v in values)
+
+
+def _is_function(v: Value) -> bool:
+    return v.form == "map" and short_rows.is_looped(v.params.op)
 
 
 def reads(v: Value, stored, found: Callable[[Value], bool]) -> bool:
