@@ -96,6 +96,19 @@ def test_narrow_results_are_the_low_bits_of_sums(dtype):
         np.testing.assert_array_equal(made, exact)
 
 
+@pytest.mark.parametrize("left, right", [("int8", "int8"), ("int8", "uint8"), ("uint8", "uint8")])
+@pytest.mark.parametrize("terms", [70, 1100])
+def test_negative_sums_wrap_around_in_numbers_without_a_sign(left, right, terms):
+    """By a processor that has to multiply floats, too, whose conversions would stop at zero."""
+    x, y = operands(left, right, terms)
+    exact = x.astype(np.int64) @ y.astype(np.int64)
+    for dtype in ("uint32", "uint64", "int64"):
+        with jax.enable_x64():
+            f = lambda x, y: jnp.einsum("ij,jk->ik", x, y, preferred_element_type=dtype)
+            np.testing.assert_array_equal(jax.jit(f)(x, y), exact.astype(dtype))
+            np.testing.assert_array_equal(interpreted(planned(f, x, y), [x, y])[0], exact.astype(dtype))
+
+
 def test_which_instructions_multiply_bytes():
     """Tiles, where a processor has both."""
     assert CASCADE_LAKE.multiplied == {"int8"} and not CASCADE_LAKE.multiplied_in_tiles

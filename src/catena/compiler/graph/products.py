@@ -137,7 +137,7 @@ def _by_floats(b, lhs, rhs, dimension_numbers, dtype: np.dtype, parts: list[rang
         if len(parts) > 1:  # of one contracted dimension
             x, y = cut(b, lhs, lc[0], part.start, part.stop), cut(b, rhs, rc[0], part.start, part.stop)
         made = dot_general(b, b.convert(x, single), b.convert(y, single), dimension_numbers, single)
-        made = b.convert(made, dtype)
+        made = b.convert(b.convert(made, WORD), dtype)  # negative ones wrap around, where `dtype` has no sign
         total = made if total is None else b.map("add", total, made)
     return total
 
