@@ -221,3 +221,11 @@ def test_loops_in_loops_are_looked_through_a_few_times_each(monkeypatch):
 
     text_of(jax.make_jaxpr(lambda x: nested(8, x))(jnp.ones(9)))
     assert 8 < len(calls) < 400
+
+
+def test_sums_in_parts_of_products_that_may_be_small():
+    """What joins the parts multiplies nothing: it looked for a factor of its own, and found none."""
+    x = np.random.default_rng(0).standard_normal((4096, 64), np.float32)
+    f = lambda x: jnp.einsum("ij,ij->j", x, jnp.exp(-x * x))
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(jax.jit(f)(x), (wide * np.exp(-wide * wide)).sum(0), atol=2e-4)
