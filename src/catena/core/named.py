@@ -6,10 +6,13 @@ What annotations mean is not looked at, and the function that makes tuples of n 
 
 from __future__ import annotations
 
+import sys
 from collections import _tuplegetter  # type: ignore[attr-defined]
 from functools import cache
 from types import FunctionType
 from typing import TYPE_CHECKING
+
+_Refused = ValueError if sys.version_info < (3, 13) else TypeError  # as `collections` has it
 
 
 class _Tuple(tuple):
@@ -25,7 +28,7 @@ class _Tuple(tuple):
     def _replace(self, /, **changes):
         made = self._make(map(changes.pop, self._fields, self))
         if changes:
-            raise ValueError(f"Got unexpected field names: {[*changes]!r}")
+            raise _Refused(f"Got unexpected field names: {[*changes]!r}")
         return made
 
     __replace__ = _replace
