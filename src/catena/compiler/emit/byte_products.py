@@ -26,7 +26,7 @@ NEEDS = {ADD: f"declare {WORDS} @{ADD}({WORDS}, {WORDS}, {WORDS})"}  # as all ve
 
 @lru_cache(maxsize=1)
 def text() -> str:
-    """Parameters and body of a block of C (see `amx.text`)."""
+    """Parameters and body of a block of C (see `amx.text`), which goes by way of the caches, however large C is."""
     e, t = Emitter(), TYPES["int32"]
     first, opened = e.begin_loop(0, "%rows", ROWS)
     rows = [e.element("%a", "i8", e.op(f"mul nsw i64 {first}, %line"))]

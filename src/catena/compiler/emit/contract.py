@@ -9,7 +9,7 @@ import math
 
 from catena.compiler.emit import launches, parallel, subnormal_products, tiles
 from catena.compiler.emit.branches import each_way, when
-from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.emitter import Emitter, divide
 from catena.compiler.graph import symbols
 from catena.compiler.plan.contraction import Axis, Contraction, Part, Plan, Tasks
 from catena.compiler.plan.steps import Buffer, Contract
@@ -137,8 +137,8 @@ class _Loops:
             members = self.told.number(math.prod(x.extent for x in self.contraction.batch))
             member, opened = e.begin_loop(*self._block("%k", members, t.members))
         else:
-            member, column_block = _divide(e, "%k", self.told.number(t.column_blocks))
-            member, row_block = _divide(e, member, self.told.number(t.row_blocks))
+            member, column_block = divide(e, "%k", self.told.number(t.column_blocks))
+            member, row_block = divide(e, member, self.told.number(t.row_blocks))
         rows = self._block(row_block, self.told.of_plan("units"), t.rows)
         panels = self._with_rest(*self._block(column_block, self.told.of_plan("panels"), t.columns))
         a, b, rest, c = self._member(member, a, b, rest, c)
@@ -183,7 +183,7 @@ class _Loops:
         length = math.prod(x.extent for x in self.contraction.terms)
         for i, x in enumerate(reversed(self.contraction.batch)):
             last = i == len(self.contraction.batch) - 1
-            member, at = ("0", member) if last else _divide(e, member, self.told.number(x.extent))
+            member, at = ("0", member) if last else divide(e, member, self.told.number(x.extent))
             a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
             b = self._moved(b, at, x.b * length * p.panels * p.columns if p.packed else x.b)
             if p.packed:
@@ -280,7 +280,7 @@ class _Loops:
         u, opened = e.begin_loop(low, high)
         if self.plan.strips:
             for i, x in enumerate(reversed(self.plan.strips)):
-                u, at = (u, u) if i == len(self.plan.strips) - 1 else _divide(e, u, self.told.number(x.extent))
+                u, at = (u, u) if i == len(self.plan.strips) - 1 else divide(e, u, self.told.number(x.extent))
                 a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
             t, tiles_opened = e.begin_loop(0, self.told.number(-(-self.plan.row.extent // self.plan.rows)))
             self._tile(a, b, c, t, numbers, copied)
@@ -396,11 +396,3 @@ def _first_row(e: Emitter, t: str, rows: str, full: str) -> str:
     """The first row of tile `t`, where those behind the `full` ones have a row less."""
     lower = e.most(e.op(f"sub nsw i64 {t}, {full}"), "0")
     return e.op(f"sub nsw i64 {e.op(f'mul nuw nsw i64 {t}, {rows}')}, {lower}")
-
-
-def _divide(e: Emitter, x: str, n: int | str) -> tuple[str, str]:
-    """Quotient and remainder."""
-    if n == 1:
-        return x, "0"
-    quotient = e.op(f"udiv i64 {x}, {n}")
-    return quotient, e.op(f"sub i64 {x}, {e.op(f'mul i64 {quotient}, {n}')}")

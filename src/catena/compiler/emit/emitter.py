@@ -325,3 +325,11 @@ def constant_of(e: Emitter, value, t: Type, width: int) -> str:
 def shortened(e: Emitter, x: str, type_: str) -> str:
     """A number of 64 bits in a type that has no more."""
     return x if type_ == "i64" else e.op(f"trunc i64 {x} to {type_}")
+
+
+def divide(e: Emitter, x: str, n: int | str) -> tuple[str, str]:
+    """Quotient and remainder of a place or count."""
+    if n == 1:
+        return x, "0"
+    quotient = e.op(f"udiv i64 {x}, {n}")
+    return quotient, e.op(f"sub i64 {x}, {e.op(f'mul i64 {quotient}, {n}')}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catena.compiler.emit import bounds, interrupts, joins, parallel, staged, streams
-from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.emitter import Emitter, divide
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.emit.sizes import Sizes, place_in
 from catena.compiler.graph import symbols
@@ -223,7 +223,7 @@ def _rows_text(step: Rows, kernels: list[Kernel], buffers: list[int], dims: int)
     if dims > 1:
         beyond = e.op(f"add i64 {extents[-1]}, {block}")
         across = e.op(f"udiv i64 {e.op(f'sub i64 {beyond}, 1')}, {block}")
-        outer, inner = _divide(e, k, across)
+        outer, inner = divide(e, k, across)
     low = e.op(f"mul i64 {inner}, {block}")
     end = e.op(f"add i64 {low}, {block}")
     high = e.least(end, extents[-1])
@@ -248,13 +248,6 @@ def _outer_indices(e: Emitter, position: str, extents: list[str]) -> list[str]:
     """The position in row-major order as one index per dimension."""
     out: list[str] = []
     for n in reversed(extents[1:]):
-        position, index = _divide(e, position, n)
+        position, index = divide(e, position, n)
         out.insert(0, index)
     return [position, *out] if extents else []
-
-
-def _divide(e: Emitter, x: str, n: str) -> tuple[str, str]:
-    """Quotient and remainder."""
-    quotient = e.op(f"udiv i64 {x}, {n}")
-    whole = e.op(f"mul i64 {quotient}, {n}")
-    return quotient, e.op(f"sub i64 {x}, {whole}")

@@ -5,7 +5,7 @@ these are computed: by tiles of the processor's own (`amx`), or by its dot produ
 from __future__ import annotations
 
 from catena.compiler.emit import amx, byte_products, launches, parallel, streams
-from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.emitter import Emitter, divide
 from catena.compiler.graph.types import Type
 from catena.compiler.plan.amx import SIDE, AmxProduct
 
@@ -41,8 +41,8 @@ def _task(block: str, in_tiles: bool, t: Type, after: launches.Kernel | None, po
     a, b, c, *own = (parallel.load_pointer(e, i) for i in range(pointers))
     table, numbers = parallel.load_numbers(e, pointers, NUMBERS)
     across, down, each, rows, panels, all_panels, columns, steps, by_member, by_row, panel, past = numbers
-    rest, column_block = _divide(e, "%k", across)
-    member, row_block = _divide(e, rest, down)
+    rest, column_block = divide(e, "%k", across)
+    member, row_block = divide(e, rest, down)
     low = e.op(f"mul nuw nsw i64 {row_block}, {each}")
     is_last = e.op(f"icmp eq i64 {e.op(f'add nuw nsw i64 {row_block}, 1')}, {down}")
     high = e.op(f"select i1 {is_last}, i64 {rows}, i64 {e.op(f'add nuw nsw i64 {low}, {each}')}")
@@ -81,9 +81,3 @@ def _task(block: str, in_tiles: bool, t: Type, after: launches.Kernel | None, po
         bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (low, high)]
         e.do(f"call void @{after.name}({', '.join([*(f'ptr {x}' for x in own), *(f'i64 {x}' for x in bounds)])})")
     return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
-
-
-def _divide(e: Emitter, x: str, n: str) -> tuple[str, str]:
-    """Quotient and remainder."""
-    quotient = e.op(f"udiv i64 {x}, {n}")
-    return quotient, e.op(f"sub i64 {x}, {e.op(f'mul i64 {quotient}, {n}')}")
