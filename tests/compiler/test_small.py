@@ -172,6 +172,18 @@ def test_sums_of_products_in_loops():
     assert_same(sums(maybe_small)(x, y), sums(lambda x: x)(x, y))
 
 
+@np.errstate(all="ignore")
+def test_sums_of_all_that_are_added_in_loops():
+    """Each of many numbers was rounded together with a product of subnormal ones: 8 times as long."""
+    x, z = np.linspace(-103, -88, 33, dtype=np.float32), numbers(300, 10)
+
+    def moved(told):
+        step = lambda x, z: z + 1e-3 * jnp.sum(told(jnp.exp(x)))
+        return jax.jit(lambda x, z: jax.lax.fori_loop(0, 3, lambda i, z: step(x, z), z))
+
+    assert_same(moved(lambda x: x)(x, z), moved(lambda x: jnp.sort(x))(x, z))
+
+
 PROGRAMS = {
     "exp(x) * y": (lambda x, y: jnp.exp(x) * y, ["small_product"]),
     "y * exp2(x)": (lambda x, y: y * jnp.exp2(x), ["small_product"]),
@@ -194,6 +206,12 @@ PROGRAMS = {
         lambda x, y: jax.lax.fori_loop(0, 9, lambda i, c: c * jnp.exp(x) + y, y),
         ["small_product_sum"],
     ),
+    "one number for all": (lambda x, y: y * (0 + jnp.sum(jnp.exp(x))), ["small_product"]),
+    "one number for all in a loop": (
+        lambda x, y: jax.lax.fori_loop(0, 9, lambda i, y: y + 1e-3 * jnp.sum(jnp.exp(x)), y),
+        ["small_product_sum"],
+    ),
+    "sums of rows": (lambda x, y: y * jnp.sum(jnp.exp(jnp.outer(x, y)), 1), []),
     "no exponential": (lambda x, y: jnp.tanh(x) * y, []),
     "no factor": (lambda x, y: jnp.exp(x * y) + y, []),
     "a sum with one": (lambda x, y: (1 + jnp.exp(x)) * y, []),

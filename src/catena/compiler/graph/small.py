@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from catena.compiler.graph.constants import is_zero
 from catena.compiler.graph.forms import FORMS, Map
 from catena.compiler.graph.region import Region, Value
 
@@ -61,9 +62,13 @@ def _is_small(v: Value, small: set[int]) -> bool:
             return held[0]
         if op == "fma":
             return any(held[:2]) and held[2]
-        return op in VANISHING or op in OF_ANY and any(held) or op in OF_ALL and all(held)
+        if op in OF_ALL:
+            return any(held) and all(h or is_zero(a) for h, a in zip(held, v.args, strict=True))
+        return op in VANISHING or op in OF_ANY and any(held)
     if v.form == "concatenate":
         return any(a.number in small for a in v.args)
+    if v.form == "reduce":  # one number alone: of rows' sums, which are asked for each, most are no tails
+        return v.ndim == 0 and v.params.kind == "sum" and v.args[0].number in small
     return FORMS[v.form].view and v.args[0].number in small
 
 
@@ -74,7 +79,16 @@ def _tell(v: Value, found: list[int]) -> None:
     if found and v.params == SQUARE:
         v.params = Map("square")
     if found and v.params.op in FACTORS:
-        v.params = Map(v.params.op, tuple(found))
+        numbers = [k for k in found if _is_number(v.args[k])]
+        each = [k for k in found if k not in numbers]
+        v.params = Map(v.params.op, tuple(each or numbers))
+
+
+def _is_number(v: Value) -> bool:
+    """Whether it is one number, spread or not, which is asked once for all."""
+    while v.form == "broadcast":
+        (v,) = v.args
+    return v.ndim == 0
 
 
 # ---- loops and branches: which results are small -------------------------------------------------------------
