@@ -17,9 +17,10 @@ from catena.compiler.kernels import columns, conditions
 from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.vector_math.inverses import MODERATE
 
-# How many lanes there are at least, and operations at most for each division, where dividers take longest of all: 10
-# cycles a vector of 16 floats, 16 of doubles.
-DIVIDERS = {"float": (16, 12), "double": (4, 24)}
+# How many lanes there are at least where dividers take longest of all, and their cycles for a vector of 16 floats, or
+# of 8 doubles; what multiplies by an inverse and corrects that takes 4. Two other operations are done in a cycle.
+DIVIDERS = {"float": (16, 10), "double": (4, 16)}
+CORRECTING, AT_ONCE = 4, 2
 QUOTIENTS = {"float16": "quotient_of_halves", "bfloat16": "quotient_of_bfloat16"}  # what is rounded to fewer bits
 
 
@@ -91,19 +92,20 @@ class Layout:
         s, v = self.nest.stmts[i], self.nest.vector
         if s.op != "div" or v is None or (register := TYPES[s.type].register) not in DIVIDERS:
             return s.op
-        lanes, most = DIVIDERS[register]
+        lanes, cycles = DIVIDERS[register]
         by = self.nest.stmts[s.args[1]]
         if self.nest.width < lanes or by.op == "const" and is_power_of_two(by.attr):
             return s.op
         # Quotients of what may be small, told by `s.attr`, are long, and stay so.
-        several = self._inverted if s.attr is None else 1
-        if self._work > most * several or self.nest.extents[v] < 2 * self.nest.width:
+        several, divided = (self._inverted, self._divided) if s.attr is None else (1, 1)
+        is_longer = self._work / AT_ONCE + CORRECTING * several > cycles * divided
+        if is_longer or self.nest.extents[v] < 2 * self.nest.width:
             return s.op
         if s.type in QUOTIENTS:
             return QUOTIENTS[s.type]
         if self._is_of_integers(s, by):
             return "quotient_of_integers"
-        return "one_of_quotients" if several > 1 else "quotient"
+        return "one_of_quotients" if divided > 1 else "quotient"
 
     def _is_of_integers(self, s, by) -> bool:
         """Whether an integer that was converted is divided by a constant, as colours are by 255."""
@@ -125,6 +127,12 @@ class Layout:
         """How many divisions in lanes are by what these share; one at least."""
         in_lanes = [depends >> (self.nest.vector or 0) & 1 for depends in self.nest.depends]
         return max(1, sum(s.op == "div" and in_lanes[s.args[0]] > in_lanes[s.args[1]] for s in self.nest.stmts))
+
+    @cached_property
+    def _divided(self) -> int:
+        """How many divisions and roots there are in lanes, those by what these share among them; one at least."""
+        v = self.nest.vector or 0
+        return max(1, sum(s.op in ("div", "sqrt") and d >> v & 1 for s, d in zip(self.nest.stmts, self.nest.depends)))
 
     def known(self, i: int) -> str:
         """The parameters that are the same in all lanes, of a function that is done in two stages. What hangs on
