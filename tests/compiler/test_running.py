@@ -48,6 +48,18 @@ def test_gradients_of_their_sums_write_no_array():
     assert "cumulative" not in jax.jit(f).lower(x).as_text()
 
 
+@pytest.mark.parametrize(
+    "shape, axis, kernels", [((1000,), 0, 2), ((3, 1000), 1, 2), ((1000, 3), 0, 1), ((64, 99), 1, 1)]
+)
+def test_functions_that_would_be_computed_one_by_one_are_computed_before(shape, axis, kernels):
+    """Of the rest, as of cheap operations, the loop that adds up computes them."""
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    f, cheap = (jax.jit(lambda x, f=f: jnp.cumsum(f(x), axis)) for f in (jnp.exp, lambda x: 2 * x + 1))
+    np.testing.assert_allclose(f(x), np.cumsum(np.exp(x.astype(np.float64)), axis), rtol=1e-5)
+    counts = [g.lower(x).compile().as_text("program").count("launch") for g in (f, cheap)]
+    assert counts == [kernels, 1]
+
+
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
 @pytest.mark.parametrize("kind", ["cumprod", "cummax", "cummin", "cumsum", "cumlogsumexp"])
 @pytest.mark.parametrize("shape, axis, reverse", [((2, 1000), 0, False), ((3, 100, 8), 1, True), ((40, 33), 1, False)])

@@ -174,6 +174,7 @@ ROWS = [
     (GRAPHS, "compiler/test_bands.py", "test_which_reductions_are_taken_in_bands", "test_the_null_device_folds_bands",
      "test_sums_beside_what_is_stored", "test_bands_end_where_what_is_read_changes"),
     (TEXTS, "compiler/test_running.py", "test_gradients_of_their_sums_write_no_array",
+     "test_functions_that_would_be_computed_one_by_one_are_computed_before",
      "test_a_running_product_of_halves_is_one_kernel", "test_sums_of_two_know_no_doubles"),
     (TEXTS, "compiler/test_masks.py", "test_what_a_choice_takes_of_no_lane_is_read_all_the_same"),
     (GRAPHS, "compiler/test_masks.py", "test_what_is_mostly_padding_is_computed_first",

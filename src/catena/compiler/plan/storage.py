@@ -169,6 +169,8 @@ class Storage:
             is_place = u.form == "gather" and v is not u.args[0] and u.size >= LONG_ROW * v.size
             if is_place and reads(v, self.stored, is_gather):
                 return f"{u.form} v{u.number} would read each place at a place"
+            if costly and _is_in_order(u):
+                return f"{u.form} v{u.number} would compute it one by one"
             # Most scatters have no lanes: who else reads what their places are made of spares them nothing.
             heavy = self.leaves(v)[1] if u.form == "scatter" else weight
             if self._repeats(u, v) and (costly or heavy > cheap or wasted):
@@ -296,6 +298,13 @@ def _folds_parts(user: Value, v: Value) -> bool:
     if not FORMS[user.form].fold or math.prod(v.shape[v.params.dimension :]) < PART_ROW * len(v.args):
         return False
     return v.ndim - 1 not in user.params.axes or v.shape[-1] >= PART_ROW
+
+
+def _is_in_order(user: Value) -> bool:
+    """Whether a reader takes one element after the other along an axis, and has hardly any lanes beside it."""
+    if user.form != "cumulative" or math.prod(user.shape[user.params.axis + 1 :]) > 1:
+        return False
+    return user.size < WIDE * user.shape[user.params.axis]
 
 
 def _reads_again(user: Value, v: Value) -> float:
