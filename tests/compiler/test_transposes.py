@@ -38,3 +38,23 @@ def test_axes_of_one_element_move_nothing(shape, perm):
     program = jax.jit(f).lower(x).compile().as_text("program")
     assert " 0 bytes of temporaries" in program
     np.testing.assert_array_equal(jax.jit(f)(x), f(x))
+
+
+SPREAD = {
+    "rows times columns": (lambda np, x, b: x.T[:, :, None] * x.T[:, None, :], 2),
+    "the same matrix of a batch": (lambda np, x, b: x.T[None] * b, 2),
+    "sums of its rows": (lambda np, x, b: (x.T[None] * b).sum(-1), 2),
+    "repeated": (lambda np, x, b: np.tile(x.T, (1, 9)), 2),
+    "numbers for lanes": (lambda np, x, b: np.repeat(x.T, 40, 1), 1),
+    "short rows": (lambda np, x, b: x.T[None, :, :3] * b[:, :, :3], 1),
+    "a few times": (lambda np, x, b: x.T[None] * b[:3], 1),
+}
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_what_is_read_often_is_turned_once(name):
+    f, launches = SPREAD[name]
+    x, b = (np.random.default_rng(0).standard_normal(s, np.float32) for s in ((40, 40), (9, 40, 40)))
+    compiled = jax.jit(lambda x, b: f(jnp, x, b)).lower(x, b).compile()
+    np.testing.assert_allclose(compiled(x, b), f(np, x, b), rtol=1e-5, atol=1e-5)
+    assert compiled.as_text("program").count("launch") == launches

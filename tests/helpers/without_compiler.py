@@ -139,7 +139,7 @@ ROWS = [
      "test_rows_are_written_once_past_the_caches_and_updates_are_fetched_before"),
     (TEXTS, "compiler/test_one_each.py", "test_a_cross_entropy_and_its_gradient_are_one_pass"),
     (TEXTS, "compiler/test_splitting.py", "test_nothing_is_divided", "test_few_heads_whose_lanes_run_elsewhere"),
-    (TEXTS, "compiler/test_transposes.py", "test_axes_of_one_element_move_nothing"),
+    (TEXTS, "compiler/test_transposes.py", "test_axes_of_one_element_move_nothing", "test_what_is_read_often_is_turned_once"),
     (TEXTS, "compiler/test_narrow_rows.py", "test_functions_fill_lanes_that_few_columns_would_not", "test_no_byte_is_gathered", "test_lanes_of_pairs_are_filled",
      "test_functions_of_few_columns_fill_lanes"),
     (TEXTS, "compiler/test_shared_places.py", "test_small_elements_are_read_before_they_are_folded"),

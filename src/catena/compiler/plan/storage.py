@@ -27,6 +27,7 @@ CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: 
 RESULT = "it is a result"
 MOST_MADE_THERE = 32  # values that the matrix of a product with a vector is made of, where it is multiplied
 WIDE = 8  # elements in a row
+LANES = 16  # the least elements in a row along which lanes lie, whatever folds it
 WHOLE = 4  # bytes of an element, of which a vector has as many as of the places that it is computed from
 LONG_ROW = 128  # elements: what is computed once for each row of so many is nothing beside these
 MANY = 1 << 14  # elements beside which those of a row are nothing
@@ -164,6 +165,7 @@ class Storage:
             cheap = CHEAP_BESIDE if _is_beside(u, v) or self._is_of_places(u, v) else CHEAP
             often = _reads_again(u, v) >= OFTEN
             wasted = often and (reads(v, self.stored, _lanes_gather) or _is_row_of_many(u, v, weight))
+            wasted = wasted or often and _has_lanes_of(u, v) and reads(v, self.stored, _is_turned)
             if (axes := _folded(u, v)) and self._is_long(v, axes):
                 return f"{u.form} v{u.number} folds short rows, of which lanes hold many where little is done"
             is_place = u.form == "gather" and v is not u.args[0] and u.size >= LONG_ROW * v.size
@@ -340,6 +342,19 @@ def _folded(user: Value, v: Value) -> tuple:
 def _lanes_gather(v: Value) -> bool:
     """Whether it is a gather of elements, or of short rows."""
     return v.form == "gather" and (v.ndim - 1 not in v.params.offset_dims or v.shape[-1] < WIDE)
+
+
+def _has_lanes_of(user: Value, v: Value) -> bool:
+    """Whether lanes of a broadcast lie along rows of what it repeats."""
+    return user.form == "broadcast" and _end_of_own(user, v) == user.ndim and user.shape[-1] >= LANES
+
+
+def _is_turned(v: Value) -> bool:
+    """Whether it is a transpose whose rows do not lie side by side: lanes are turned in registers, square by square,
+    each time that they are read.
+    """
+    long = [p for p in v.params.perm if v.args[0].shape[p] > 1] if v.form == "transpose" else []
+    return bool(long) and long[-1] != max(long)
 
 
 def _is_beside(user: Value, v: Value) -> bool:
