@@ -58,6 +58,34 @@ def test_bands_of_other_types(dtype):
     np.testing.assert_allclose(np.asarray(got), expected, rtol=0 if dtype != "complex64" else 1e-4, atol=0.05)
 
 
+IN_TURN = {"all": np.all, "any": np.any, "max": np.max, "sum": np.sum, "bitwise_xor": np.bitwise_xor.reduce}
+
+
+@pytest.mark.parametrize("rows", [1024, 1024 + 63, 6400])
+@pytest.mark.parametrize("name", IN_TURN)
+def test_rows_shorter_than_a_vector_are_folded_in_turn(name, rows):
+    rng = np.random.default_rng(rows)
+    truths = {"all": True, "any": False}
+    x = rng.integers(-99, 99, (rows, 11), "int8") if name not in truths else np.full((rows, 11), truths[name])
+    f = {"sum": lambda x: jnp.sum(x, 0, dtype="int8"), "bitwise_xor": jnp.bitwise_xor.reduce}.get(name)
+    f, g = jax.jit(f or (lambda x: getattr(jnp, name)(x, 0))), IN_TURN[name]
+    expected = g(x, 0, dtype="int8") if name == "sum" else g(x, 0)
+    np.testing.assert_array_equal(f(x), expected)
+    for row, column in ((0, 3), (rows - 1, 0), (rows // 2, 10)):  # each of which tells
+        y = x.copy()
+        y[row, column] = not truths[name] if name in truths else 127
+        np.testing.assert_array_equal(f(y), g(y, 0, dtype="int8") if name == "sum" else g(y, 0))
+
+
+def test_which_rows_are_folded_in_turn():
+    of = lambda f, rows, dtype: text(lambda x: f(x, 0), np.zeros((rows, 7), dtype))  # noqa: E731
+    assert "64 x 7 x 20*: max" in of(jnp.max, 1280, np.uint8)
+    assert "64 x 7 x 20*: max" in of(jnp.max, 1300, np.uint8) and "launch 7 x 20*: max" in of(jnp.max, 1300, np.uint8)
+    assert "launch 7 x 1000*: max" in of(jnp.max, 1000, np.uint8)  # few rows
+    assert "64 x" not in of(jnp.max, 1280, np.float32)  # a good part of a vector is full
+    assert "64 x" not in of(jnp.sum, 1280, np.float32)  # whose order tells
+
+
 def test_the_null_device_folds_bands():
     x = data((1003, 600))
     made = jax.make_jaxpr(lambda x: (jnp.sum(x, 0), jnp.argmax(x, 0)))(x)

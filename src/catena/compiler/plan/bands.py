@@ -5,19 +5,26 @@ array beyond the caches, each such piece is fetched by itself, from another page
 the other, to a row of partial results, and these are folded: memory is read in its order but for a band's few rows, and
 so is what the same loops write for each row. Of short rows that end within lines, strips share lines: these are fetched
 once for a band, not for each strip.
+
+Where the order does not tell, rows that are shorter than a vector are taken in bands *in turn*: of 64 bands, each has
+every 64th row, so their rows lie side by side, and vectors are full.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+from collections.abc import Callable
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import conditions, unused
-from catena.compiler.kernels.loops import LOADS, Nest
+from catena.compiler.kernels.by_columns import UNORDERED
+from catena.compiler.kernels.loops import LOADS, Fold, Nest
+from catena.compiler.kernels.scheduling import register_bytes
 from catena.compiler.machine import Memory
 from catena.compiler.plan import partial
 from catena.compiler.plan.cascades import BLOCK
@@ -32,13 +39,16 @@ BEYOND = 2  # second caches, from which on an array is read from further away
 APART = 1024  # bytes from a row to the next, from which it is on a strip's way to another page
 MOST_SEAMS = 3  # at which what is read changes along the rows, that bands are told apart by
 SHORT = 512  # bytes from a row to the next, up to which the lines that strips share are a good part of all
+IN_TURN, LEAST_IN_TURN = 64, 16  # bands that take rows in turn, and rows of each
+MOST_EMPTY = 4  # times that a row fits into a vector, from which on they do
 
 
 class Bands(NamedTuple):
-    """The dimension of a nest that is taken in bands, and of how many of its iterations each is."""
+    """The dimension of a nest that is taken in bands, of how many of its iterations each is, and how far apart."""
 
     dim: int
     size: int
+    step: int = 1
 
 
 def find(memory: Memory, nest: Nest, in_place: bool) -> Bands | None:
@@ -77,6 +87,32 @@ def aligned(nest: Nest, size: int) -> Bands | None:
     return Bands(folded[0], block) if n >= 2 * BLOCK else None
 
 
+def in_turn(nest: Nest, in_place: bool, vector_bytes: int) -> Bands | None:
+    """The bands of a scheduled nest that folds rows shorter than a vector, in any order, and reads whole rows alone."""
+    folded, kept = ([d for d in nest.order if (d in nest.reduced) is is_in] for is_in in (True, False))
+    if len(folded) != 1 or kept != [nest.vector] or nest.together is not None or nest.is_checked or nest.stores:
+        return None
+    (d,), (v,) = folded, kept
+    if nest.extents[d] < LEAST_IN_TURN * IN_TURN or not partial.is_foldable(nest, in_place):
+        return None
+    if any(f.is_ordered or f.kind not in UNORDERED or _fills(nest, f, v, vector_bytes) for f in nest.folds):
+        return None
+    rows = all(mask >> d & 1 for s, mask in zip(nest.stmts, nest.depends) if mask >> v & 1)
+    moving = [s for s, mask in zip(nest.stmts, nest.depends) if mask >> d & 1 and s.op in (*LOADS, "affine")]
+    whole = all(s.op == "load" and not s.args and _is_whole(s.attr[2], nest, d, v) for s in moving)
+    return Bands(d, nest.extents[d] // IN_TURN, IN_TURN) if rows and whole else None
+
+
+def _fills(nest: Nest, fold: Fold, v: int, vector_bytes: int) -> bool:
+    """Whether the elements of dimension `v` fill a good part of a vector of what is folded."""
+    return MOST_EMPTY * nest.extents[v] * max(register_bytes(t) for t in fold.types) > vector_bytes
+
+
+def _is_whole(a: Affine, nest: Nest, d: int, v: int) -> bool:
+    """Whether rows `d` of elements `v` lie one behind the other."""
+    return not a[2] and (affine.coefficient(a, v), affine.coefficient(a, d)) == (1, nest.extents[v])
+
+
 def _far(memory: Memory, nest: Nest, folded: list[int], in_place: bool) -> int | None:
     """The dimension of rows that lie far apart in memory, if a nest folds these."""
     lanes = nest.vector
@@ -103,22 +139,40 @@ def _bytes_apart(memory: Memory, s, d: int, of_lanes: dict[int, int]) -> int:
     return apart if apart >= APART or shares_lines else 0
 
 
-def split(values: list[Value], nest: Nest, d: int, rows: int) -> tuple[list[Value], list[Nest], list[Nest]]:
+Made = tuple[list[Value], list[Nest], list[Nest]]
+
+
+def split(values: list[Value], nest: Nest, d: int, rows: int, step: int = 1) -> Made:
     """The values of the partial results, which join `values`; the nests that make them, and those that fold them."""
-    bands, rest = divmod(nest.extents[d], rows)
+    bands = step if step > 1 else nest.extents[d] // rows
+    rest = nest.extents[d] - bands * rows
     made: list[Value] = []
     parts = [partial.part(values, made, nest, fold, bands + bool(rest)) for fold in nest.folds]
     nest = dataclasses.replace(nest, folds=[fold for fold, _ in parts])
     lengths = {v.number: v.shape[1] for v in made}
-    seams = conditions.find(nest, d)
+    cut = functools.partial(_band, nest, lengths, d)
+    nests = (
+        _in_turn(cut, bands, rows, rest) if step > 1 else _in_order(cut, conditions.find(nest, d), bands, rows, rest)
+    )
+    return made, nests, [join for _, join in parts]
+
+
+def _in_turn(cut: Callable[..., Nest], bands: int, rows: int, rest: int) -> list[Nest]:
+    """The bands that take rows in turn, and one more of those that are left."""
+    whole = cut(range(bands), rows, 0, bands, 1)
+    return [whole, cut(range(bands, bands + 1), rest, bands * rows, 1, 1)] if rest else [whole]
+
+
+def _in_order(cut: Callable[..., Nest], seams: dict, bands: int, rows: int, rest: int) -> list[Nest]:
+    """The bands that lie one behind the other, the last of which may be shorter."""
     cuts = _cuts(seams, bands, rows)
     alike = [(first, stop, rows) for first, stop in zip([0, *cuts], [*cuts, bands])] + [(bands, bands + 1, rest)]
     nests = []
     for first, stop, size in alike[: None if rest else -1]:
-        part = _band(nest, lengths, d, first, stop - first, size, rows)
+        part = cut(range(first, stop), size, first * rows, 1, rows)
         known = conditions.settled(seams, first * rows, (stop - 1) * rows + size)
         nests.append(unused.leave_out(conditions.without(part, known)) if known else part)
-    return made, nests, [join for _, join in parts]
+    return nests
 
 
 def _cuts(seams: dict[int, conditions.Seam], bands: int, rows: int) -> list[int]:
@@ -131,23 +185,27 @@ def _cuts(seams: dict[int, conditions.Seam], bands: int, rows: int) -> list[int]
     return sorted({k for p in places for k in (p // rows, -(-p // rows)) if 0 < k < bands})
 
 
-def _band(nest: Nest, lengths: dict[int, int], d: int, first: int, count: int, size: int, rows: int) -> Nest:
-    """The nest for so many bands from the `first` one on, each of `size` rows, and `rows` apart. They are one more
-    dimension, which steps over the `lengths` of the values of partial results.
+def _band(
+    nest: Nest, lengths: dict[int, int], d: int, bands: range, size: int, now: int, step: int, apart: int
+) -> Nest:
+    """The nest for these bands, each of `size` rows, `step` apart; the first one begins at row `now`, each of the
+    others `apart` rows behind the one before. They are one more dimension, which steps over the `lengths` of the values
+    of partial results.
     """
-    band, now = len(nest.extents), first * rows
+    band = len(nest.extents)
 
     def moved(a: Affine) -> Affine:
         c = affine.coefficient(a, d)
-        return affine.add(affine.shift(a, c * now), affine.scale(affine.dim(band), c * rows))
+        stepped = affine.add(affine.shift(a, c * now), affine.scale(affine.dim(d), c * (step - 1)))
+        return affine.add(stepped, affine.scale(affine.dim(band), c * apart))
 
     def place(a: Affine, length: int) -> Affine:
-        return affine.add(affine.shift(a, first * length), affine.scale(affine.dim(band), length))
+        return affine.add(affine.shift(a, bands.start * length), affine.scale(affine.dim(band), length))
 
     read = [s._replace(attr=(*s.attr[:2], moved(s.attr[2]))) if s.op in LOADS else s for s in nest.stmts]
     stmts = [s._replace(attr=moved(s.attr)) if s.op == "affine" else s for s in read]
     folds = [f._replace(dests=tuple((b, t, place(o, lengths[b])) for b, t, o in f.dests)) for f in nest.folds]
-    extents = [*(size if k == d else n for k, n in enumerate(nest.extents)), count]
+    extents = [*(size if k == d else n for k, n in enumerate(nest.extents)), len(bands)]
     depends = [m | (m >> d & 1) << band for m in nest.depends]
     stores = [s._replace(offset=moved(s.offset)) for s in nest.stores]
     return dataclasses.replace(nest, extents=extents, stmts=stmts, depends=depends, stores=stores, folds=folds)

@@ -200,8 +200,8 @@ def _in_parts(p: Planner, frame: Frame, nest: Nest, size: int) -> None:
 
 
 def _bands(p: Planner, nest: Nest, in_place: bool) -> bands.Bands | None:
-    """The bands in which a reduction is done: for the sake of memory, of the order of a sum, or of threads."""
-    found = bands.find(p.machine.memory, nest, in_place)
+    """The bands in which a reduction is done: for the sake of lanes, memory, the order of a sum, or threads."""
+    found = bands.in_turn(nest, in_place, p.machine.vector_bytes) or bands.find(p.machine.memory, nest, in_place)
     if found is not None or nest.vector in nest.reduced or not nest.adds_floats:
         return found
     if sharing.chunk(p.machine.sharing, nest, in_place, p.depth > 0) is not None:
