@@ -246,6 +246,7 @@ ROWS = [
      "test_code_lives_as_long_as_a_program_that_calls_it", "test_programs_say_what_they_linked", "test_what_runs_a_program_keeps_the_code_of_its_kernels",
      "test_threads_compile_and_free_the_same_kernels_at_once"),
     (DISK, "compiler/test_shared.py", "test_a_second_run_finds_on_disk_what_it_links"),
+    (DISK, "compiler/test_kept.py"),
     (DISK, "compiler/test_stored_programs.py", "test_programs_under_the_names_of_others_are_compiled_again",
      "test_donated_arguments_and_the_program_s_text", "test_flags_types_and_donation_are_part_of_the_name",
      "test_threads_are_part_of_the_name", "test_damaged_entries_are_made_again",

@@ -19,7 +19,7 @@ from catena.compiler.graph.region import Region
 from catena.compiler.graph.simplify import simplify
 from catena.compiler.kernels import loops, schedules
 from catena.compiler.machine import X86_64, Machine
-from catena.compiler.native import cache, host, lengths, link, shared, subnormal_products, workers
+from catena.compiler.native import cache, host, kept, lengths, link, shared, subnormal_products, workers
 from catena.compiler.native.executable import Executable, Parts
 from catena.compiler.native.image import image
 from catena.compiler.native.recording import replaced
@@ -236,7 +236,9 @@ def _code(part: shared.Part, codes: dict[str, Code], times: link.Times) -> Code:
     name = link.object_name(part.text, part.level)
     compiled = link.object_code(name, part.text, times, part.level)
     linked = [codes[function.name] for function in part.imports]
-    return Code(compiled, host.new_generator, linked, Unit(name, part.exports, part.imports))
+    unit = Unit(name, part.exports, part.imports)
+    kept.keep(unit)
+    return Code(compiled, host.new_generator, linked, unit)
 
 
 def _later(part: shared.Part) -> Deferred | None:

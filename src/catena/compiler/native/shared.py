@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from catena.compiler.emit.module import COLD, Module, calls, digest, facts
-from catena.compiler.native import link
-from catena.runtime.native import Code, Function, known
+from catena.compiler.native import kept, link
+from catena.runtime.native import Code, Function
 
 
 @dataclass
@@ -84,7 +84,7 @@ def _reached(module: Module, keys: dict[str, str]) -> tuple[list[str], list[str]
         if name in seen or name not in module.functions:
             continue
         seen.add(name)
-        code = known(keys[name]) if name in keys else None
+        code = kept.find(keys[name]) if name in keys else None
         if code is not None:
             codes[name] = code
         else:

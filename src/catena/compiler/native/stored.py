@@ -87,16 +87,16 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RuntimeError, 
 def _read(content: bytes, consts: Sequence, text: Callable[[], str]) -> tuple[Executable, dict] | None:
     head, _, tables = content.partition(b"\n")
     entry = json.loads(head)
-    plain = entry["parts"] | {"units": [_unit(*x) for x in entry["parts"]["units"]]}
+    plain = entry["parts"] | {"units": [unit_of(*x) for x in entry["parts"]["units"]]}
     plain["imports"] = _functions(plain["imports"])
-    code, held = object_code(plain["code_name"]) or cache.load(plain["code_name"]), _loaded(plain["units"])
+    code, held = object_code(plain["code_name"]) or cache.load(plain["code_name"]), codes_of(plain["units"])
     linked = None if held is None else resolved(plain["imports"])
     if code is None or linked is None:
         return None
     return Executable(_parts(plain, code, consts, tables), text, {}, linked), entry["note"]
 
 
-def _loaded(units: Sequence[Unit]) -> list[Code] | None:
+def codes_of(units: Sequence[Unit]) -> list[Code] | None:
     """The code of kernels: what is not in the process is loaded. None where some is not on disk either."""
     codes: list[Code] = []
     for unit in units:
@@ -110,7 +110,7 @@ def _loaded(units: Sequence[Unit]) -> list[Code] | None:
     return codes
 
 
-def _unit(name: str, exports: dict[str, str], imports: list[list[str]]) -> Unit:
+def unit_of(name: str, exports: dict[str, str], imports: list[list[str]]) -> Unit:
     return Unit(name, exports, _functions(imports))
 
 
