@@ -335,3 +335,25 @@ def test_result_type_of_wide_arrays_alone_is_theirs_outside_of_enable_x64():
     assert jnp.result_type(wide) == jnp.result_type(wide, wide) == "float64"
     assert jnp.result_type(long) == "int64"
     assert jnp.result_type(wide, 1.0) == jnp.result_type(np.ones(3)) == "float32"
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_positions_promote_with_what_fills_them(wrap):
+    x, m = jnp.array([0, 1, 2]), jnp.ones((2, 2))
+
+    def found(fun, x, fill):
+        out = wrap(lambda x: fun(x, size=5, fill_value=fill))(x)
+        return [(o.dtype.name, o.weak_type, np.asarray(o).tolist()) for o in jax.tree.leaves(out)]
+
+    assert found(jnp.nonzero, x, 1.5) == [("float32", True, [1.0, 2.0, 1.5, 1.5, 1.5])]
+    assert found(jnp.flatnonzero, x, np.float16(2)) == [("float16", False, [1.0, 2.0, 2.0, 2.0, 2.0])]
+    assert found(jnp.where, x, 2j) == [("complex64", True, [1, 2, 2j, 2j, 2j])]
+    for fill in (7, np.int8(7), np.uint32(7)):
+        assert found(jnp.nonzero, x, fill) == [("int32", False, [1, 2, 7, 7, 7])]
+    places = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert found(jnp.argwhere, m, 1.5) == [("float32", True, [*places, [1.5, 1.5]])]
+    assert found(jnp.argwhere, m, (1.5, 2)) == [("float32", True, [*places, [1.5, 2.0]])]
+    assert found(jnp.nonzero, x[:0], 1.5) == [("float32", True, [1.5] * 5)]
+    for fill in (2**40, np.arange(5), (1, 2)):
+        with pytest.raises((OverflowError, ValueError)):
+            found(jnp.nonzero, x, fill)

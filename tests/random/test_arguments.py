@@ -193,6 +193,20 @@ def test_gumbel_numbers_whose_tails_are_both_fine():
         random.gumbel(key, mode="higher")
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "uint8", "bool", "float16"])
+def test_signs_of_every_dtype_are_those_of_the_default_one(dtype):
+    expected = np.asarray(random.rademacher(KEY, (50,))).astype(dtype)
+    np.testing.assert_array_equal(random.rademacher(KEY, (50,), dtype), expected, strict=True)
+    np.testing.assert_array_equal(jax.jit(lambda k: random.rademacher(k, (50,), dtype))(KEY), expected, strict=True)
+
+
+@pytest.mark.parametrize("logits", [jnp.arange(3), jnp.ones(3, bool), jnp.ones(3, "complex64")])
+def test_logits_are_floats(logits):
+    for replace in (True, False):
+        with pytest.raises(ValueError, match=f"logits must be floats.*got {logits.dtype}"):
+            random.categorical(KEY, logits, replace=replace)
+
+
 def test_fractions_of_64_bits():
     high = np.array([0, 0, 0, 1, 2**31, 2**32 - 1, 5], np.uint32)
     low = np.array([1, 2**31, 2**32 - 1, 0, 0, 2**32 - 1, 7], np.uint32)

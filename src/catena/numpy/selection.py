@@ -310,7 +310,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
       size: the number of positions to return: the first ones, then fill values. Needed while tracing.
       fill_value: a number, or one for each dimension; by default 0.
     Returns:
-      For each dimension a 1-D array of integers.
+      For each dimension a 1-D array of integers, or of the dtype that these and the fill value promote to.
     Raises:
       ValueError: ``a`` is a scalar. ConcretizationTypeError: ``a`` is traced and there is no ``size``.
 
@@ -339,11 +339,10 @@ def _fill_values(fill_value, rank: int) -> tuple:
     """One fill value for each dimension."""
     if fill_value is None:
         return (0,) * rank
-    if not isinstance(fill_value, tuple | list):
-        return (fill_value,) * rank
-    if len(fill_value) != rank:
-        raise ValueError(f"fill_value must be a scalar or a tuple of length {rank}, got {fill_value}")
-    return tuple(fill_value)
+    fills = tuple(fill_value) if isinstance(fill_value, tuple | list) else (fill_value,) * rank
+    if len(fills) != rank or any(map(ndim, fills)):
+        raise ValueError(f"fill_value must be a scalar or a tuple of {rank}, one for each axis, got {fill_value}")
+    return fills
 
 
 def _known_positions(value, size, fill_value) -> tuple:
@@ -351,33 +350,38 @@ def _known_positions(value, size, fill_value) -> tuple:
     columns = np.nonzero(value)
     if size is None:
         return tuple(make_array(c.astype(dtype)) for c in columns)
-    fills = _fill_values(fill_value, len(columns))
     out = []
-    for column, fill in zip(columns, fills, strict=True):
-        padded = np.full((size,), np.asarray(fill).astype(dtype), dtype)
+    for column, fill in zip(columns, _fill_values(fill_value, len(columns)), strict=True):
+        number = type(fill) is int
+        padded = np.full((size,), fill if number else 0, dtype)
         padded[: min(size, len(column))] = column[:size]
-        out.append(make_array(padded))
+        out.append(make_array(padded) if number else _filled(make_array(padded), np.arange(size) >= len(column), fill))
     return tuple(out)
+
+
+def _filled(positions, beyond, fill):
+    """Positions with a fill value beyond the last; a float among them makes floats of all, as in ``where``."""
+    fill, positions = promote("nonzero", as_operand("nonzero", fill), positions)
+    return chosen(beyond, fill, positions)
 
 
 def _traced_positions(mask, size: int, fill_value) -> tuple:
     """The positions by counting: the k-th true element is where the running count passes k."""
     dtype = int_of_positions("nonzero", mask.size + 1)
     flat = lax.reshape(mask, (mask.size,))
+    fills = _fill_values(fill_value, mask.ndim)
     if size == 0 or mask.size == 0:
-        fills = _fill_values(fill_value, mask.ndim)
-        return tuple(lax.full((size,), convert(as_operand("nonzero", f), dtype), dtype) for f in fills)
+        return tuple(_filled(lax.full((size,), 0, dtype), np.ones(size, bool), f) for f in fills)
     counts = lax.cumsum(lax.convert_element_type(flat, dtype))
     bins = read_counts(counts, size, dtype)
     linear = lax.cumsum(bins)
     total = read(counts, -1)
     filled = lax.ge(lax.iota(dtype, size), total)
     out, stride = [], mask.size
-    for n, fill in zip(mask.shape, _fill_values(fill_value, mask.ndim), strict=True):
+    for n, fill in zip(mask.shape, fills, strict=True):
         stride //= n
         position = lax.rem(lax.div(linear, np.asarray(stride, dtype)), np.asarray(n, dtype))
-        fill = broadcast_to(convert(as_operand("nonzero", fill), dtype), (size,))
-        out.append(lax.select(filled, fill, position))
+        out.append(_filled(position, filled, fill))
     return tuple(out)
 
 
@@ -427,9 +431,9 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
     columns = nonzero(atleast_1d(a), size=size, fill_value=fill_value)
     if rank == 0:
         return lax.full((columns[0].shape[0], 0), 0, default_int())
-    if all(map(direct, columns)):
+    if all(map(direct, columns)) and fill_value is None:
         return make_array(np.stack([c._value for c in columns], -1))
-    return lax.stack(list(columns), 1)
+    return lax.stack(list(promote("argwhere", *columns)), 1)
 
 
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:

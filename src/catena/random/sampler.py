@@ -64,8 +64,8 @@ def sampler(fun=None, *, positional: bool = True):
 
 
 def is_wider_than_defaults(dtype) -> bool:
-    """Whether a dtype has 64 bits while x64 is off, as ``jax_explicit_x64_dtypes`` may allow."""
-    return not context.x64 and dtypes.BITS.get(dtype, 0) >= 64
+    """Whether a dtype needs x64 while that is off, as ``jax_explicit_x64_dtypes`` may allow."""
+    return not context.x64 and dtype in dtypes.TO_32_BITS
 
 
 def float_dtype(dtype, name: str):

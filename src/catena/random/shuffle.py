@@ -200,7 +200,8 @@ def categorical(
     Returns:
       An integer array; of int32 without replacement.
     Raises:
-      ValueError: ``shape`` does not fit, or there are fewer categories than draws without replacement.
+      ValueError: ``logits`` are no floats, ``shape`` does not fit, or there are fewer categories than draws without
+        replacement.
 
     Source: the largest of the log-probabilities with Gumbel noise: Maddison, Tarlow, Minka, "A* sampling" (2014).
 
@@ -214,7 +215,10 @@ def categorical(
     key = consumed_key("categorical", key)
     logits, mode = asarray(logits), checked_mode(mode)
     if not dtypes.is_floating(logits.dtype):
-        logits = lax.convert_element_type(logits, dtypes.canonicalize_dtype(float))
+        raise ValueError(
+            "categorical: logits must be floats, as the noise that is added to them, got "
+            f"{dtypes.dtype_name(logits.dtype)}: categorical(key, logits.astype(float))"
+        )
     axis = canonical_axis(axis, logits.ndim, "axis")
     others = logits.shape[:axis] + logits.shape[axis + 1 :]
     shape = others if shape is None else asked_shape(shape)

@@ -292,7 +292,7 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     Arguments:
       key: a key, typed or raw.
       shape: the shape of the result.
-      dtype: any number dtype; the default integer.
+      dtype: any dtype; the default integer. Unsigned ones have their largest number for minus one, bool has True.
       out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
@@ -315,6 +315,8 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
 @sampler
 def _rademacher(key, *, shape, dtype):
     half = np.asarray(0.5, dtypes.canonicalize_dtype(float))
-    coins = lax.convert_element_type(_bernoulli(key, half, shape=shape, mode="low"), dtype)
-    two, one = [np.asarray(n).astype(dtype)[()] for n in (2, 1)]
-    return lax.sub(lax.mul(two, coins), one)
+    coins = _bernoulli(key, half, shape=shape, mode="low")
+    number = np.dtype(np.int8) if dtype == dtypes.BOOL else dtype
+    two, one = [np.asarray(n).astype(number)[()] for n in (2, 1)]
+    signs = lax.sub(lax.mul(two, lax.convert_element_type(coins, number)), one)
+    return lax.convert_element_type(signs, dtype)
