@@ -214,6 +214,9 @@ PROGRAMS = {
     "sums of rows": (lambda x, y: y * jnp.sum(jnp.exp(jnp.outer(x, y)), 1), []),
     "no exponential": (lambda x, y: jnp.tanh(x) * y, []),
     "no factor": (lambda x, y: jnp.exp(x * y) + y, []),
+    "a sum with labels": (lambda x, y: (jnp.exp(x) - (y > 0)) * y, ["small_product"]),
+    "a sum with a choice": (lambda x, y: (jnp.where(x > 0, y, 0) + jnp.exp(x)) * y, ["small_product"]),
+    "a sum with a pad": (lambda x, y: (jnp.exp(x) - jnp.pad(y[:9], (0, 31))) * y, ["small_product"]),
     "a sum with one": (lambda x, y: (1 + jnp.exp(x)) * y, []),
     "float16": (lambda x, y: jnp.exp(x.astype("float16")) * y.astype("float16"), []),
 }

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from catena.compiler.graph.constants import is_zero
 from catena.compiler.graph.forms import FORMS, Map
 from catena.compiler.graph.region import Region, Value
@@ -63,13 +65,24 @@ def _is_small(v: Value, small: set[int]) -> bool:
         if op == "fma":
             return any(held[:2]) and held[2]
         if op in OF_ALL:
-            return any(held) and all(h or is_zero(a) for h, a in zip(held, v.args, strict=True))
+            return any(held) and all(h or _is_zero_mostly(a) for h, a in zip(held, v.args, strict=True))
         return op in VANISHING or op in OF_ANY and any(held)
     if v.form == "concatenate":
         return any(a.number in small for a in v.args)
     if v.form == "reduce":  # one number alone: of rows' sums, which are asked for each, most are no tails
         return v.ndim == 0 and v.params.kind == "sum" and v.args[0].number in small
     return FORMS[v.form].view and v.args[0].number in small
+
+
+def _is_zero_mostly(v: Value) -> bool:
+    """Whether it is zero, or is so but where labels or places say: what is added to it stays small."""
+    while FORMS[v.form].view and v.form != "pad":
+        v = v.args[0]
+    if v.form == "map" and v.params.op == "select":
+        return any(map(is_zero, v.args[1:]))
+    if v.form == "map" and v.params.op == "convert":
+        return v.args[0].dtype == np.bool_
+    return is_zero(v) or v.form == "pad" and is_zero(v.args[1])
 
 
 def _tell(v: Value, found: list[int]) -> None:
