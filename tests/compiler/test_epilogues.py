@@ -5,6 +5,8 @@ import pytest
 
 import catena
 from catena.compiler.graph.builder import Builder
+from catena.compiler.machine import X86_64_V4
+from catena.compiler.native.compile import lower
 from catena.compiler.native.host import this_machine
 from catena.compiler.plan.passes import plan
 from compiled import check
@@ -157,6 +159,20 @@ def test_short_rows_are_folded_by_a_kernel_of_their_own():
         assert ("on its rows: sub, argmin" in text) is not alone
         expected = ((x[:, None].astype("float64") - w) ** 2).sum(-1).argmin(-1)
         np.testing.assert_array_equal(f(x, w), expected)
+
+
+@pytest.mark.parametrize("columns", [8, 12, 16, 24])
+@pytest.mark.parametrize("rows", [100, 500])
+def test_functions_of_short_rows_have_a_kernel_of_their_own(rows, columns):
+    """Whose lanes are full: rows of the product would leave some empty."""
+    jnp = catena.numpy
+    f = lambda x, w, b: jnp.tanh(x @ w + b)  # noqa: E731
+    shapes, rng = ((rows, 6), (6, columns), (columns,)), np.random.default_rng(5)
+    x, w, b = (jnp.asarray(rng.standard_normal(shape), "float32") for shape in shapes)
+    steps = plan(lower(catena.make_jaxpr(f)(x, w, b)), X86_64_V4).fused.steps
+    assert any(step.epilogue is not None for step in steps) is (rows == 100 or columns in (16, 24))
+    want = np.tanh(np.asarray(x, np.float64) @ np.asarray(w, np.float64) + np.asarray(b, np.float64))
+    np.testing.assert_allclose(catena.jit(f)(x, w, b), want, rtol=2e-5, atol=2e-6)
 
 
 @pytest.mark.parametrize("shape", [(300, 128), (1000, 64), (3, 200, 96)])

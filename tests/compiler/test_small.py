@@ -55,12 +55,16 @@ OPERATIONS = {
     "by rows": (lambda x, y: maybe_small(x[:, :1]) * y, lambda x, y: x[:, :1] * y),
     "by columns": (lambda x, y: maybe_small(x[:1]) * y, lambda x, y: x[:1] * y),
     "by a number": (lambda x, y: maybe_small(x[0, 0]) * y, lambda x, y: x[0, 0] * y),
+    "products of products": (
+        lambda x, y: maybe_small(x) * y[:1] * (maybe_small(x) * maybe_small(x[:, :1])) * 3,
+        lambda x, y: x * y[:1] * (x * x[:, :1]) * np.float32(3),
+    ),
     "turned": (lambda x, y: maybe_small(x).T * y.T, lambda x, y: (x * y).T),
 }
 
 
 @pytest.mark.share(2)
-@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (7, 16), (40, 33), (100, 3), (5, 1000)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (7, 16), (40, 33), (100, 3), (300, 8), (5, 1000)], ids=str)
 @pytest.mark.parametrize("name", OPERATIONS)
 @np.errstate(all="ignore")
 def test_it_has_the_bits_of_the_processor(name, shape):

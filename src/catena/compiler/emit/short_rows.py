@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import columns, masks, ops, stages
+from catena.compiler.emit import columns, masks, ops, small, stages
 from catena.compiler.emit.emitter import constant_of
 from catena.compiler.emit.places import choose
 from catena.compiler.graph.types import TYPES, Type, vector
@@ -66,9 +66,8 @@ class ShortRows:
         s = self.nest.stmts[i]
         if not self.is_in_parts(i):
             self.part = None
-            x = self.body.one(i, s, self.copies[0])
-            for c in self.copies:
-                c.env[i] = x
+            self.copies[0].env[i] = self.body.one(i, s, self.copies[0])
+            _share(i, self.copies)
             return
         if s.op == "load":
             found = self._load(i, s)
@@ -78,12 +77,16 @@ class ShortRows:
             found = [self._one(i, s, part) for part in range(self.n)]
         for c, x in zip(self.copies, found, strict=True):
             c.env[i] = x
+        if i in self.body.layout.told.stmts:
+            _tell(self, i)
 
     def _one(self, i: int, s, part: int) -> str:
         if s.op == "affine":
             return self._affine(s.attr, part)
         self.part = part
         if s.op == "div" and (out := stages.quotient(self.body, i, self.copies[part])) is not None:
+            return out
+        if (out := small.written(self.body, i, self.copies[part], self.width)) is not None:
             return out
         types, t = [TYPES[self.nest.stmts[a].type] for a in s.args], TYPES[s.type]
         xs = [self.use(a, self.copies[part]) for a in s.args]
@@ -308,3 +311,21 @@ class ShortRows:
         if element == "i1":
             return [self._bits(x) for x in self._columns([self._whole(x) for x in parts], self._lane)]
         return columns.from_parts(self.e, parts, element, self.width)
+
+
+def _share(i: int, copies: list) -> None:
+    """A statement of rows alone, and what it tells, are the same for all parts."""
+    for key in (i, (small.TOLD, i)):
+        if key in copies[0].env:
+            for c in copies[1:]:
+                c.env[key] = copies[0].env[key]
+
+
+def _tell(rows: ShortRows, i: int) -> None:
+    """Keeps whether a statement may be small in some part: what is told of all takes one branch."""
+    for part, c in enumerate(rows.copies):
+        rows.part = part
+        small.tell(rows.body, i, c.env[i], c, rows.width)
+    told = ops.either(rows.e, (c.env[small.TOLD, i] for c in rows.copies))
+    for c in rows.copies:
+        c.env[small.TOLD, i] = told

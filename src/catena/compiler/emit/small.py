@@ -81,7 +81,7 @@ def _known(body: BodyWriter, i: int, c: Copy) -> str:
     """Whether statement `i` may be small; of what is not written by itself, asked here."""
     if (TOLD, i) in c.env:
         return c.env[TOLD, i]
-    s, width = body.nest.stmts[i], body.width if body.is_lanes(i) else 1
+    s, width = body.nest.stmts[i], body.width if body.short is not None or body.is_lanes(i) else 1
     return ops.is_small(body.e, TYPES[s.type], body.use(i, c, width), width, body.layout.told.least, s.op)
 
 

@@ -5,21 +5,25 @@ in a loop with threads of its own. As an epilogue it reads the block while that 
 
 A kernel may follow a product when its leading dimensions are the product's rows, none of them is reduced, it
 reads the product in the row that it works on, and all else that it reads exists before the product. One that folds
-rows of a few elements does not: a kernel of its own takes as many of these at once as a vector has lanes.
+rows of a few elements, or computes functions of them, does not: a kernel of its own takes as many of these at once as a
+vector has lanes.
 """
 
 from __future__ import annotations
 
 import math
 
+from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.region import Value
+from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import short_rows
+from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Machine
 from catena.compiler.plan import bands, product_kinds, stitch
 from catena.compiler.plan.fuse import Fused, Step
 
 AHEAD = 8  # steps to look over for the kernel
-MANY_ROWS = 128  # from which on short ones are folded by a kernel of its own
+MANY_ROWS = 128  # from which on short ones have a kernel of their own
 
 
 def attach(fused: Fused, nest_of, machine: Machine) -> None:
@@ -31,7 +35,7 @@ def attach(fused: Fused, nest_of, machine: Machine) -> None:
         if v is None or not product_kinds.has_tiles(v, machine) or i in gone:
             continue
         j = _follower(steps, i, v.number, gone)
-        if j is None or not _runs_by_rows(steps[j], v, nest_of):
+        if j is None or not _runs_by_rows(steps[j], v, nest_of, machine):
             continue
         step.epilogue = nest_of(steps[j])
         step.follower, step.operands = steps[j], frozenset(step.reads)
@@ -52,14 +56,21 @@ def _follower(steps: list[Step], i: int, number: int, gone: set[int]) -> int | N
     return None
 
 
-def _runs_by_rows(step: Step, v: Value, nest_of) -> bool:
+def _runs_by_rows(step: Step, v: Value, nest_of, machine: Machine) -> bool:
     kernel, shape = step.own_kernel, product_kinds.row_shape(v)
     count = math.prod(shape)
     if not shape or kernel.space[: len(shape)] != shape or any(a < len(shape) for a in kernel.axes) or count < 2:
         return False
-    if kernel.axes and count >= MANY_ROWS and math.prod(kernel.space) <= short_rows.MOST * count:
+    nest, n = nest_of(step), math.prod(kernel.space) // count
+    if count >= MANY_ROWS and n <= short_rows.MOST and (kernel.axes or _leaves_lanes(nest, n, machine)):
         return False
     if bands.are_in(kernel):
         return False
     row_bytes = {v.number: v.nbytes // count}
-    return stitch.reads_own_rows(nest_of(step), {v.number}, shape, row_bytes)
+    return stitch.reads_own_rows(nest, {v.number}, shape, row_bytes)
+
+
+def _leaves_lanes(nest: Nest, n: int, machine: Machine) -> bool:
+    """Whether functions of rows of `n` elements leave lanes empty."""
+    functions = [TYPES[s.type].bytes for s in nest.stmts if s.op in COSTLY]
+    return bool(functions) and n * max(functions) % machine.vector_bytes > 0
