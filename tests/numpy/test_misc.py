@@ -349,6 +349,16 @@ def test_windows(name, n):
     numpy.testing.assert_allclose(getattr(jnp, name)(n), getattr(numpy, name)(n), atol=1e-7)
 
 
+@pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hanning", "kaiser"])
+@pytest.mark.parametrize("n", [2, 5, 6, 8191, 8192, 20001])
+def test_windows_are_symmetric(name, n):
+    """Their second half is the first one; computed piece by piece, both are what NumPy computes at once."""
+    more = (4.5,) if name == "kaiser" else ()
+    found = getattr(jnp, name)(n, *more)
+    assert found.dtype == numpy.float32 and numpy.array_equal(found, found[::-1])
+    numpy.testing.assert_allclose(found, getattr(numpy, name)(n, *more), rtol=1e-6, atol=1e-7)
+
+
 def test_kaiser():
     numpy.testing.assert_allclose(jnp.kaiser(7, 3.0), numpy.kaiser(7, 3.0), rtol=1e-5)
     numpy.testing.assert_allclose(catena.jit(jnp.kaiser, static_argnums=0)(7, 3.0), numpy.kaiser(7, 3.0), rtol=1e-5)

@@ -176,7 +176,7 @@ solve cho_solve lu_solve solve_triangular triangular_solve pdf logpdf transform 
 vector_norm matrix_norm cond histogram segment_sum segment_prod reduce_window conv_general_dilated conv_transpose
 conv_general_dilated_patches ragged_dot scaled_matmul vecdot tensordot sph_harm_y dctn idctn stft csd welch istft eig
 any_det any_slogdet matrix_power upper_factor matvec vecmat qdwh cholesky_update pinv lstsq tensorsolve qr_multiply
-eigh_tridiagonal rsf2csf expm expm_frechet funm sqrtm solve_sylvester logpmf polyval_of_many
+eigh_tridiagonal rsf2csf expm expm_frechet funm sqrtm solve_sylvester logpmf polyval_of_many polymul polyfit
 """
 _WHEN_REPEATED = """
 round_to any_clip isclose allclose heaviside polyval cross elementwise distribution xlogy xlog1py rel_entr kl_div boxcox
@@ -185,7 +185,7 @@ any_nan_extremum any_nan_to_num any_position any_running ptp any_quantile lexsor
 any_where packbits unpackbits one_hot unwrap block_diag toeplitz lu_pivots_to_permutation top_k approx_max_k
 approx_min_k index_take circulant hankel convolution_matrix companion fiedler fiedler_companion leslie segment_max
 segment_min glu ediff1d any_diff any_gradient descending searchsorted digitize isin repeat kron tril triu update get
-any_take along mode vander interp
+any_take along mode vander interp polyadd polysub polyder polyint
 """
 _FROM_NUMBERS = "linspace logspace geomspace"
 WHOLE = {

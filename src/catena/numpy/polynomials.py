@@ -124,6 +124,7 @@ def _sum(name: str, combine, a1, a2):
     return lax.concatenate([combine(lax.full_like(head, 0), head), combine(shorter, tail)], 0)
 
 
+@whole
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
@@ -141,6 +142,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     return _sum("polyadd", lax.add, a1, a2)
 
 
+@whole
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials.
 
@@ -158,6 +160,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     return _sum("polysub", lax.sub, a1, a2)
 
 
+@whole
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials.
 
@@ -221,6 +224,7 @@ def _order(name: str, m, what: str) -> int:
     return m
 
 
+@whole
 def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The derivative of a polynomial.
 
@@ -246,6 +250,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     return lax.mul(read(p, slice(None, max(n - m, 0))), like(p, factors))
 
 
+@whole
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """The integral of a polynomial.
 
@@ -380,6 +385,7 @@ def _roots_with_leading_zeros(p):
     return read(marked, lax.sort([last, positions], 0, num_keys=1)[1])
 
 
+@whole
 def polyfit(
     x: ArrayLike,
     y: ArrayLike,

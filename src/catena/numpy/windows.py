@@ -22,11 +22,27 @@ def _length(name: str, M) -> int:  # noqa: N803
     return length
 
 
+_PIECE = 1 << 12  # points whose intermediate results the second cache holds
+
+
 def _window(name: str, M, formula) -> Array:  # noqa: N803
-    """The window of a formula of positions from 0 to 1, computed in double precision."""
+    """The window of a formula of positions from 0 to 1."""
     n = _length(name, M)
-    values = np.ones((n,)) if n <= 1 else formula(np.arange(n) / (n - 1))
-    return placed(make_array(values.astype(default_float())))
+    if n <= 1:
+        return placed(make_array(np.ones(n, default_float())))
+    half = _first_half(n, formula)
+    return placed(make_array(np.concatenate([half, half[: n // 2][::-1]])))
+
+
+def _first_half(n: int, formula) -> np.ndarray:
+    """A formula of the first half of ``n`` positions from 0 to 1, computed in double precision, piece by piece. Windows
+    are symmetric.
+    """
+    values = np.empty((n + 1) // 2, default_float())
+    for start in range(0, len(values), _PIECE):
+        piece = np.arange(start, min(start + _PIECE, len(values)))
+        values[start : start + _PIECE] = formula(piece / (n - 1))
+    return values
 
 
 _of_points = family(
@@ -99,5 +115,6 @@ def kaiser(M: int, beta: ArrayLike) -> Array:  # noqa: N803
     beta = convert(beta, dtype)
     if n <= 1:
         return lax.full((n,), 1, dtype)
-    x = 2 * np.arange(n) / (n - 1) - 1
-    return lax.div(i0(lax.mul(beta, like(beta, np.sqrt(np.maximum(1 - x * x, 0))))), i0(beta))
+    roots = _first_half(n, lambda x: np.sqrt(np.maximum(1 - (2 * x - 1) ** 2, 0)))
+    half = lax.div(i0(lax.mul(beta, like(beta, roots))), i0(beta))
+    return lax.concatenate([half, lax.rev(lax.slice_in_dim(half, 0, n // 2), (0,))], 0)

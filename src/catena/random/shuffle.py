@@ -16,6 +16,7 @@ from catena.core.zeros import get_aval
 from catena.lax.structure import canonical_axis, told
 from catena.numpy import asarray, cumsum, searchsorted, take
 from catena.random.continuous import _gumbel, checked_mode
+from catena.random.kernels import remembered
 from catena.random.keys import asked_shape, consumed_key, pair
 from catena.random.primitives import bits_of
 from catena.random.sampler import sampler
@@ -87,6 +88,7 @@ def _shuffle(key, x, *, shape, axis):
 # ---- choices
 
 
+@remembered
 def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: str | None = None) -> Array:
     """Entries of an array, drawn at random.
 
@@ -129,7 +131,8 @@ def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: 
         return taken if counted else take(a, taken, axis=axis)
     if p is None and not replace and not counted:
         return split_axis(lax.slice_in_dim(permuted(key, a, axis), 0, draws, axis=axis), axis, shape)
-    taken = lax.reshape(chosen(key, total, draws, shape, replace, p, checked_mode(mode)), shape)
+    taken = chosen(key, total, draws, shape, replace, p, checked_mode(mode))
+    taken = taken if taken.shape == shape else lax.reshape(taken, shape)
     return taken if counted else take(a, taken, axis=axis)
 
 

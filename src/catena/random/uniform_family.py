@@ -174,10 +174,6 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None) -> Arr
     bounds = [integer_bound(x) for x in (minval, maxval)]
     for bound in bounds:
         check_broadcasts("randint", shape, np.shape(bound))
-    if dtypes.itemsize_bits(dtype) < 32:
-        low, high = int(dtypes.iinfo(dtype).min), int(dtypes.iinfo(dtype).max)
-        bounds = [clip_integer(bounds[0], low, high), clip_integer(bounds[1], low, high + 1)]
-        return lax.convert_element_type(_randint(key, *bounds, shape=shape, dtype=np.dtype(np.int32)), dtype)
     return _randint(key, *bounds, shape=shape, dtype=dtype)
 
 
@@ -200,6 +196,15 @@ def clip_integer(x, low: int, high: int):
 
 @sampler
 def _randint(key, minval, maxval, *, shape, dtype):
+    if dtypes.itemsize_bits(dtype) >= 32:
+        return _integers(key, minval, maxval, shape, dtype)
+    low, high = int(dtypes.iinfo(dtype).min), int(dtypes.iinfo(dtype).max)
+    minval, maxval = clip_integer(minval, low, high), clip_integer(maxval, low, high + 1)
+    return lax.convert_element_type(_integers(key, minval, maxval, shape, np.dtype(np.int32)), dtype)
+
+
+def _integers(key, minval, maxval, shape: tuple, dtype):
+    """Integers of 32 or 64 bits."""
     width = dtypes.itemsize_bits(dtype)
     word, limits = UNSIGNED[width], dtypes.iinfo(dtype)
     beyond = exceeds(maxval, int(limits.max))

@@ -1,0 +1,55 @@
+"""Draws whose plans are remembered: what compiled programs draw, at every call."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena import random
+from catena.random import kernels
+
+KEY = random.key(3)
+SHAPES = ((), (7,), (3, 700), (70000,))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32"])
+@pytest.mark.parametrize("bounds", [(0, 10), (-300, 300), (250, 70000), (5, 5)], ids=str)
+def test_integers_of_few_bits(dtype, bounds):
+    for shape in SHAPES:
+        compiled = jax.jit(lambda key, low, high, shape=shape: random.randint(key, shape, low, high, dtype))
+        for key in (KEY, random.key(5)):
+            found = random.randint(key, shape, *bounds, dtype)
+            assert found.dtype == np.dtype(dtype) and found.shape == shape
+            assert np.array_equal(found, compiled(key, *bounds))
+    before = dict(kernels._plans)
+    random.randint(random.key(6), shape, *bounds, dtype)
+    assert kernels._plans == before and any(kind[0] is random.randint.__wrapped__ for kind in before)
+
+
+def test_choices_of_counts():
+    table = jnp.arange(10) * 2
+    for shape in SHAPES:
+        compiled = jax.jit(lambda key, shape=shape: random.choice(key, 10, shape))
+        for key in (KEY, random.key(5), random.PRNGKey(1)):
+            found = random.choice(key, 10, shape)
+            assert found.shape == shape and np.array_equal(found, compiled(key))
+            assert np.array_equal(random.choice(key, table, shape), 2 * found)
+            assert np.array_equal(random.choice(key, jnp.int32(10), shape), found)
+    before = dict(kernels._plans)
+    random.choice(random.key(6), 10, shape)
+    random.choice(random.key(6), jnp.int32(7), shape)  # its number is no operand: it is drawn by the plan of no other
+    assert kernels._plans == before and any(kind[0] is random.choice.__wrapped__ for kind in before)
+    assert random.choice(KEY, jnp.int32(2), (50,)).max() == 1
+
+
+def test_keys_of_choices_are_watched():
+    with jax.debug_key_reuse(True):
+        key = random.key(9)
+        random.choice(key, 10, (3,))
+        with pytest.raises(jax.errors.KeyReuseError):
+            random.choice(key, 10, (3,))
+    with jax.debug_key_reuse("warn"):
+        key = random.key(9)
+        random.choice(key, 10, (3,))
+        with pytest.warns(UserWarning, match="by choice"):
+            random.choice(key, 10, (3,))
