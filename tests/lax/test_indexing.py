@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import catena
+import catena.numpy as jnp
 from catena import lax
 from catena.lax import GatherDimensionNumbers, ScatterDimensionNumbers
 from checkers import check_primitive, raises
@@ -337,3 +338,42 @@ def test_padded_gathers_read_no_index_outside():
         want = lax.scan(g, x, None, length=3)
     for a, b in zip(got, want, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+UPDATES = [  # operands, updates and starts that are known at once, and such as go the general way
+    (np.arange(5.0), np.ones(2), (4,)),
+    (np.arange(5.0), np.ones(2), (-2,)),
+    (np.arange(12).reshape(3, 4), np.zeros((2, 4), int), (7, -9)),
+    (np.arange(12).reshape(3, 4).T, np.zeros((1, 2), int), (1, 1)),
+    (np.arange(3.0), np.ones(0), (1,)),
+    (np.zeros((0, 2)), np.ones((0, 1)), (0, 1)),
+    (np.float32(1), np.float32(2), ()),
+    (np.array([True, False]), np.array([False]), (0,)),
+]
+
+
+@pytest.mark.parametrize(("operand", "update", "starts"), UPDATES)
+def test_windows_are_replaced_at_once_as_in_programs(operand, update, starts):
+    operand, update = jnp.asarray(operand), jnp.asarray(update)
+    kept = np.array(operand)
+    compiled = catena.jit(lambda x, u: lax.dynamic_update_slice(x, u, starts))(operand, update)
+    for given in (starts, [jnp.int32(s) for s in starts], [np.int32(s) for s in starts]):
+        found = lax.dynamic_update_slice(operand, update, given)
+        assert found.aval == compiled.aval and np.array_equal(found, compiled)
+    assert np.array_equal(operand, kept)
+
+
+def test_windows_that_do_not_fit_are_refused():
+    x = jnp.arange(5.0)
+    for update, starts, error in (
+        (jnp.ones(6), (0,), TypeError),
+        (jnp.ones(2, int), (0,), TypeError),
+        (jnp.ones((1, 2)), (0,), TypeError),
+        (jnp.ones(2), (0, 0), ValueError),
+        (jnp.ones(2), (0.5,), TypeError),
+    ):
+        with pytest.raises(error):
+            lax.dynamic_update_slice(x, update, starts)
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        lax.dynamic_update_slice(x, jnp.ones(2), (0,))

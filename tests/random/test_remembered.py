@@ -42,6 +42,29 @@ def test_choices_of_counts():
     assert random.choice(KEY, jnp.int32(2), (50,)).max() == 1
 
 
+@pytest.mark.parametrize("draw", [random.gamma, random.loggamma, random.poisson], ids=lambda f: f.__name__)
+def test_numbers_are_parameters_of_their_value(draw):
+    """Numbers are converted once, under each flag."""
+    for given in (3, 3.0, 2.5, 2**70, 3):
+        compiled = jax.jit(lambda key, given: draw(key, given, (5,)))
+        assert np.array_equal(draw(KEY, given, (5,)), compiled(KEY, np.float32(given)))
+    with jax.enable_x64(True):
+        assert random.gamma(KEY, 2.5, (5,)).dtype == np.float64
+    assert random.gamma(KEY, 2.5, (5,)).dtype == np.float32
+
+
+def test_counts_of_categories():
+    p = jnp.asarray([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]])
+    for n, lead in ((10, ()), (7.0, (2,)), (jnp.asarray([4, 9]), (2,)), (jnp.asarray([[3.0], [5.0]]), (2, 2))):
+        q = p if lead else p[0]
+        compiled = jax.jit(lambda key, n, q, lead=lead: random.multinomial(key, n, q, shape=(*lead, 3)))
+        found = random.multinomial(KEY, n, q, shape=(*lead, 3))
+        assert np.array_equal(found, compiled(KEY, n, q)) and found.shape == (*lead, 3)
+        assert np.array_equal(found.sum(-1), np.broadcast_to(n, lead))
+    with pytest.raises(ValueError, match="multinomial"):
+        random.multinomial(KEY, jnp.ones(5), p, shape=(2, 3))
+
+
 def test_keys_of_choices_are_watched():
     with jax.debug_key_reuse(True):
         key = random.key(9)

@@ -388,6 +388,11 @@ def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indic
     >>> dynamic_update_slice(np.arange(5), np.zeros(2, int), (4,))
     Array([0, 1, 2, 0, 0], dtype=int32)
     """
+    if allow_negative_indices is True and type(operand) is Array and type(update) is Array:
+        value, new = operand._value, update._value
+        if type(new) is np.ndarray and new.dtype is value.dtype:
+            if corner := _known_corner(operand, start_indices, new.shape):  # the hot path
+                return make_array(_dynamic_update_slice_evaluate(value, new, *corner), False)
     starts = _starts(operand, start_indices, allow_negative_indices)
     return dynamic_update_slice_p.bind(operand, update, *starts)
 

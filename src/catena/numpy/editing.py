@@ -144,6 +144,7 @@ def _repeat_traced(a, repeats, axis: int, length: int):
     return read(a, along(axis, index))
 
 
+@whole
 def resize(a: ArrayLike, new_shape: int | Sequence[int]) -> Array:
     """The elements of an array in another shape, repeated or cut as needed.
 

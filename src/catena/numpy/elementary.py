@@ -12,6 +12,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.lax import native
 from catena.lax.structure import strong_like
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     all_weak,
     as_operand,
@@ -293,7 +294,7 @@ def _i0(x):
 
 
 i0 = document_unary(
-    positional_or_keyword("i0", _i0),
+    positional_or_keyword("i0", whole(_i0, "elementwise")),
     "The modified Bessel function of order zero of each element.",
     "float",
     "jnp.i0(jnp.array([0.0, 1.0]))",

@@ -261,7 +261,7 @@ def _spacing(x):
 
 
 spacing = document_unary(
-    unary("spacing", None, _spacing, NONE),
+    unary("spacing", None, whole(_spacing, "elementwise"), NONE),
     "The distance from each element to the next float away from zero.",
     "float",
     "jnp.spacing(jnp.array([1.0, 1024.0]))",
@@ -483,6 +483,9 @@ def _angle(z, degrees=False):
     return lax.mul(radians, like(radians, 180 / np.pi)) if degrees else radians
 
 
+_angle_at_once = whole(_angle, "elementwise")
+
+
 def real(val: ArrayLike, /) -> Array:
     """The real part of each element.
 
@@ -541,7 +544,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     >>> jnp.angle(jnp.array([1j, -1.0]), deg=True)
     Array([ 90., 180.], dtype=float32)
     """
-    return _angle(z, deg)
+    return _angle_at_once(z, deg)
 
 
 conj, conjugate = (

@@ -7,6 +7,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.lax.whole import whole
 from catena.numpy.boundary import (
     as_operand,
     broadcast_together,
@@ -91,7 +92,7 @@ def _bitwise_count(x):
 
 
 bitwise_count = document_unary(
-    unary("bitwise_count", None, _bitwise_count, NONE),
+    unary("bitwise_count", None, whole(_bitwise_count, "elementwise"), NONE),
     "The number of bits set in the absolute value of each element.",
     "uint8",
     "jnp.bitwise_count(jnp.array([0, 5, -7]))",

@@ -281,14 +281,14 @@ def _isreal(x):
 
 
 iscomplex = document_unary(
-    positional_or_keyword("iscomplex", _iscomplex),
+    positional_or_keyword("iscomplex", whole(_iscomplex, "elementwise")),
     "Whether each element has an imaginary part other than zero.",
     "bool",
     "jnp.iscomplex(jnp.array([1 + 0j, 1j]))",
     "Array([False,  True], dtype=bool)",
 )
 isreal = document_unary(
-    positional_or_keyword("isreal", _isreal),
+    positional_or_keyword("isreal", whole(_isreal, "elementwise")),
     "Whether each element has no imaginary part other than zero.",
     "bool",
     "jnp.isreal(jnp.array([1 + 0j, 1j]))",

@@ -337,6 +337,7 @@ def nanstd(
     return lax.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where, mean))
 
 
+@whole
 def _nan_arg(name, a, axis, out, keepdims, fill, lax_fun):
     refuse_out(name, out)
     a = as_array_argument(name, a)

@@ -185,6 +185,7 @@ def _cut(x, axis: int, start, stop):
     return read(x, (slice(None),) * axis + (slice(start, stop),))
 
 
+@whole
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """An array in which the ``kth`` element along an axis stands where sorting puts it, lesser
     ones before, greater after.
@@ -208,6 +209,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     return lax.concatenate([_cut(ordered, axis, None, kth + 1), rest], axis)
 
 
+@whole
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The positions by which ``partition`` arranges the elements along an axis.
 
@@ -230,6 +232,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     return lax.concatenate([_cut(order, axis, None, kth + 1), rest], axis)
 
 
+@whole
 def sort_complex(a: ArrayLike) -> Array:
     """The elements along the last axis in order, as complex numbers.
 

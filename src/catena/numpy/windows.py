@@ -26,7 +26,7 @@ _PIECE = 1 << 12  # points whose intermediate results the second cache holds
 
 
 def _window(name: str, M, formula) -> Array:  # noqa: N803
-    """The window of a formula of positions from 0 to 1."""
+    """The window of a formula of positions from 0 to 1: it is symmetric."""
     n = _length(name, M)
     if n <= 1:
         return placed(make_array(np.ones(n, default_float())))
@@ -35,9 +35,7 @@ def _window(name: str, M, formula) -> Array:  # noqa: N803
 
 
 def _first_half(n: int, formula) -> np.ndarray:
-    """A formula of the first half of ``n`` positions from 0 to 1, computed in double precision, piece by piece. Windows
-    are symmetric.
-    """
+    """A formula of the first half of ``n`` positions from 0 to 1, in double precision, piece by piece."""
     values = np.empty((n + 1) // 2, default_float())
     for start in range(0, len(values), _PIECE):
         piece = np.arange(start, min(start + _PIECE, len(values)))

@@ -331,7 +331,7 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll: int = 1) -> Array:
     10.0
     """
     key = consumed_key("multinomial", key)
-    n, p = [lax.convert_element_type(x, real_of(x)) for x in (n, p)]
+    n, p = [as_float(x, real_of(x)) for x in (n, p)]
     common = dtypes.result_type(n, p)
     n, p = as_float(n, common), as_float(p, common)
     if not p.ndim:
@@ -339,8 +339,8 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll: int = 1) -> Array:
     if shape is None:
         shape = (*broadcast_shapes(n.shape, p.shape[:-1]), p.shape[-1])
     shape = shape_of(shape, "multinomial", p)
-    lead = shape_of(shape[:-1], "multinomial", n)
-    drawn = _multinomial(key, spread(n, lead), spread(p, shape), shape=shape, unroll=unroll)
+    shape_of(shape[:-1], "multinomial", n)
+    drawn = _multinomial(key, n, p, shape=shape, unroll=unroll)
     return (
         drawn
         if dtype is None
@@ -357,7 +357,7 @@ def real_of(x):
 def _multinomial(key, n, p, *, shape, unroll):
     """Category after category, each a binomial number of the trials that are left."""
     last = len(shape) - 1
-    p = lax.transpose(p, (last, *range(last)))
+    n, p = spread(n, shape[:-1]), lax.transpose(spread(p, shape), (last, *range(last)))
     left = lax.cumsum(p, axis=0, reverse=True)
     dtype = get_aval(p).dtype
     zero, one = [np.asarray(x, dtype)[()] for x in (0, 1)]

@@ -109,13 +109,18 @@ def check_broadcasts(name: str, shape: tuple, own: tuple):
 
 
 def as_float(x, dtype):
+    """``x`` as a float dtype."""
+    kind = type(x)
+    if (kind is float or kind is int) and context.trace is None:
+        sign = math.copysign(1.0, x) if kind is float else 1.0
+        return _known_float(x, sign, dtype, context.global_key, context.local_key)
     return convert_element_type(x, dtype)
 
 
 def safe_float(x, dtype, name: str):
     """``x`` as a float dtype to which it promotes by itself: numbers lose no digits that nobody gave up."""
-    if type(x) is float and context.trace is None:
-        return _known_float(x, math.copysign(1.0, x), dtype, context.global_key, context.local_key)
+    if type(x) is float:
+        return as_float(x, dtype)
     aval = get_aval(x)
     if not aval.weak_type and dtypes.promote_types(aval.dtype, dtype) != dtype:
         raise dtypes.TypePromotionError(
@@ -125,10 +130,10 @@ def safe_float(x, dtype, name: str):
     return as_float(x, dtype)
 
 
-@functools.lru_cache(512)
-def _known_float(x: float, sign: float, dtype, *keys: int):
+@functools.lru_cache(512, typed=True)
+def _known_float(x: int | float, sign: float, dtype, *keys: int):
     """A Python number as a float dtype; under flags of these keys, and where it is a zero, of this sign."""
-    return as_float(x, dtype)
+    return convert_element_type(x, dtype)
 
 
 def lift(x, shape: tuple):

@@ -480,6 +480,7 @@ def _shifted(name: str, x, axes, by) -> Array:
     return roll(x, [by(x.shape[canonical_axis(i, x.ndim)]) for i in axes], axes) if axes else x
 
 
+@whole
 def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """A spectrum with frequency zero moved to the middle.
 
@@ -498,6 +499,7 @@ def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     return _shifted("fftshift", x, axes, lambda n: n // 2)
 
 
+@whole
 def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """The inverse of ``fftshift``.
 

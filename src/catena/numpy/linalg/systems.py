@@ -99,9 +99,17 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def _solution(a, b):
-    """The solution of concrete matrices of right-hand sides that fit; None for all else, and if ``a`` is singular."""
-    left, right = square_value(a), matrix_value(b)
-    if left is None or right is None or left.dtype is not right.dtype or right.shape == left.shape[:-1]:
+    """The solution of concrete matrices of right-hand sides that fit, or of one matrix and one vector; None for all
+    else, and if ``a`` is singular.
+    """
+    left = square_value(a)
+    if left is None:
+        return None
+    if left.ndim == 2 and type(b) is Array and type(b._value) is np.ndarray and b._value.ndim == 1:
+        found = _solution(a, make_array(b._value[:, None], b._weak))
+        return None if found is None else make_array(found._value[:, 0])
+    right = matrix_value(b)
+    if right is None or left.dtype is not right.dtype or right.shape == left.shape[:-1]:
         return None
     return _unless_singular(lapack.gufuncs.solve, left, right)
 
