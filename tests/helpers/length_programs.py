@@ -65,6 +65,10 @@ PROGRAMS = {
     "a chain": (chain, lambda n: [(n,)]),
     "a loop": (scanned, lambda n: [(n, 9)]),
     "sorting": (lambda x: (jnp.sort(x), jnp.argsort(x), jnp.median(x)), lambda n: [(n,)]),
+    "parts far from each other": (
+        lambda x, y: (jnp.concatenate([x, y, x[::-1]]), x[: x.size // 2] - x[-(x.size // 2) :]),
+        lambda n: [(3 * n,), (n,)],
+    ),
     "places": (lambda x: x[jnp.argsort(x[:, 0])[::2]] + x[-1], lambda n: [(n, 5)]),
     "interpolation": (lambda x, y: jnp.interp(x, jnp.linspace(-1, 1, y.shape[0]), y), lambda n: [(n,), (n // 2 + 2,)]),
     "running sums": (lambda x: (jnp.cumsum(x), jnp.cumsum(x.reshape(-1, 1) * x[:4], 0)), lambda n: [(n,)]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from catena.compiler.emit import checks, columns, masks, ops, places, small, stages, streams, strided
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter, constant_of
@@ -399,18 +401,40 @@ def _masked_scalar(body: BodyWriter, buffer: int, t, pointer: str, width: int, m
 
 def _first_copy(body: BodyWriter) -> Copy:
     """The state of the body before all loops."""
-    starts: dict[int, set] = {}
+    starts: dict[int, dict] = {}
     for _, buffer, memory, offset in body.layout.accesses:
-        starts.setdefault(buffer, set()).add((memory, offset[0]))
-    moved = {b: _moved_to_start(body, b, *each) for b, (each, *others) in starts.items() if not others}
-    return Copy({}, {key: moved.get(b) or (body.pointers[b], offset[0]) for key, b, _, offset in body.layout.accesses})
+        starts.setdefault(buffer, {})[memory, offset[0]] = None
+    moved = {b: _moved_to_starts(body, b, each) for b, each in starts.items()}
+    return Copy({}, {key: moved[b][m, offset[0]] for key, b, m, offset in body.layout.accesses})
 
 
-def _moved_to_start(body: BodyWriter, buffer: int, memory: str, start: int) -> tuple[str, int]:
-    """A pointer to where all accesses to a buffer start, and how far behind it they do."""
-    told = body.e.size(start)
+NEAR = 128  # elements between places that instructions of one address reach
+MOST_STARTS = 4  # places far from each other in one buffer, each of which takes a register
+
+
+def _moved_to_starts(body: BodyWriter, buffer: int, starts: Iterable[tuple]) -> dict[tuple, tuple[str, int]]:
+    """For each place where accesses to a buffer start, with what lies there, a pointer to it or near it, and how far
+    behind that it is. Of places far from each other, as in the parts of a concatenation and the rows of a stencil, the
+    text does not tell how far, unless there are many.
+    """
     pointer = body.pointers[buffer]
-    return (pointer, start) if told == start else (body.e.element(pointer, memory, told), 0)
+    near: dict[tuple, tuple] = {}  # places -> the first one that they are near to, which comes before them
+    for place in starts:
+        firsts = (x for x in near.values() if x[0] == place[0] and -NEAR < place[1] - x[1] < NEAR)
+        near[place] = next(firsts, place)
+    if sum(place is first for place, first in near.items()) > MOST_STARTS:
+        return {place: (pointer, place[1]) for place in near}
+    found: dict[tuple, tuple[str, int]] = {}
+    for place, first in near.items():
+        memory, start = place
+        if place is not first:
+            base, at = found[first]
+            found[place] = base, at + start - first[1]
+        elif (told := body.e.size(start)) == start:
+            found[place] = pointer, start
+        else:
+            found[place] = body.e.element(pointer, memory, told), 0
+    return found
 
 
 # Operations of integers that are as fast where LLVM does not know an operand: places are kept within bounds by them.
