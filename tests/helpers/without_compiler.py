@@ -171,6 +171,7 @@ ROWS = [
     (GRAPHS, "compiler/test_lookup.py"),
     (GRAPHS, "compiler/test_interpret.py"),
     (GRAPHS, "compiler/test_turning.py"),
+    (GRAPHS, "compiler/test_inverted_rows.py", "test_which_rows_are_inverted", "test_the_null_device"),
     (GRAPHS, "compiler/test_bands.py", "test_which_reductions_are_taken_in_bands", "test_the_null_device_folds_bands",
      "test_sums_beside_what_is_stored", "test_bands_end_where_what_is_read_changes",
      "test_which_rows_are_folded_in_turn"),

@@ -21,6 +21,7 @@ from catena.compiler.vector_math.inverses import MODERATE
 # of 8 doubles; what multiplies by an inverse and corrects that takes 4. Two other operations are done in a cycle.
 DIVIDERS = {"float": (16, 10), "double": (4, 16)}
 CORRECTING, AT_ONCE = 4, 2
+DIVIDED = frozenset(["div", "div_by_inverse", "sqrt"])  # what dividers do
 QUOTIENTS = {"float16": "quotient_of_halves", "bfloat16": "quotient_of_bfloat16"}  # what is rounded to fewer bits
 
 
@@ -98,14 +99,29 @@ class Layout:
             return s.op
         # Quotients of what may be small, told by `s.attr`, are long, and stay so.
         several, divided = (self._inverted, self._divided) if s.attr is None else (1, 1)
-        is_longer = self._work / AT_ONCE + CORRECTING * several > cycles * divided
-        if is_longer or self.nest.extents[v] < 2 * self.nest.width:
+        if self._is_longer(cycles, several, divided) or self.nest.extents[v] < 2 * self.nest.width:
             return s.op
         if s.type in QUOTIENTS:
             return QUOTIENTS[s.type]
         if self._is_of_integers(s, by):
             return "quotient_of_integers"
         return "one_of_quotients" if divided > 1 else "quotient"
+
+    def divides(self, i: int) -> bool:
+        """Whether the divider does a division by what is inverted all the same: beside so much it takes no time, and
+        of floats that are folded, so many copies of the body stand in a text that the function would be called.
+        """
+        s = self.nest.stmts[i]
+        if s.op != "div_by_inverse":
+            return False
+        if self.nest.folds and s.type == "float32":
+            return True
+        by_inverses = sum(s.op == "div_by_inverse" for s in self.nest.stmts)
+        return self._is_longer(DIVIDERS[TYPES[s.type].register][1], by_inverses, self._divided)
+
+    def _is_longer(self, cycles: int, several: int, divided: int) -> bool:
+        """Whether so many corrected products, and the other operations, take longer than a divider does."""
+        return self._work / AT_ONCE + CORRECTING * several > cycles * divided
 
     def _is_of_integers(self, s, by) -> bool:
         """Whether an integer that was converted is divided by a constant, as colours are by 255."""
@@ -132,7 +148,7 @@ class Layout:
     def _divided(self) -> int:
         """How many divisions and roots there are in lanes, those by what these share among them; one at least."""
         v = self.nest.vector or 0
-        return max(1, sum(s.op in ("div", "sqrt") and d >> v & 1 for s, d in zip(self.nest.stmts, self.nest.depends)))
+        return max(1, sum(s.op in DIVIDED and d >> v & 1 for s, d in zip(self.nest.stmts, self.nest.depends)))
 
     def known(self, i: int) -> str:
         """The parameters that are the same in all lanes, of a function that is done in two stages. What hangs on

@@ -254,6 +254,8 @@ _FLOAT = {
     "nextafter": special.nextafter,
     "reduce_precision": special.reduce_precision,
     "erf_inv": lambda e, t, xs, w, a: library(e, "erf_inv", t, xs, w),
+    "inverse": lambda e, t, xs, w, a: vector_call(e, "inverse", t.register, xs, w),
+    "div_by_inverse": lambda e, t, xs, w, a: vector_call(e, "quotient_by_inverse", t.register, xs, w),
 }
 
 

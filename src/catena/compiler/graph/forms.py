@@ -327,6 +327,7 @@ OPS: dict[str, Op] = {
     **_rows("eq ne lt le gt ge lt_total le_total eq_total is_finite", comparison=True),
     **_rows("checked", exact=True),
     **_rows("select neg abs max min sign clamp floor ceil trunc round_half_even round_half_away", exact=True),
+    **_rows("inverse div_by_inverse", cost=ELEMENTARY),  # of rows: see `inverted_rows`
     **_rows("div rem pow integer_pow sqrt rsqrt cbrt exp exp2 expm1 log log1p log2 logistic", cost=ELEMENTARY),
     **_rows("sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh entr logit", cost=ELEMENTARY),
     **_rows("erf erfc erf_inv error_density normal_density bessel_i0e bessel_i1e ndtr", cost=ELEMENTARY),

@@ -169,6 +169,8 @@ _FLOAT: dict[str, Callable] = {
     "sub": lambda t, xs, a: xs[0] - xs[1],
     "mul": lambda t, xs, a: xs[0] * xs[1],
     "div": lambda t, xs, a: xs[0] / xs[1],
+    "inverse": lambda t, xs, a: 1 / xs[0],
+    "div_by_inverse": lambda t, xs, a: xs[0] / xs[1],
     "rem": lambda t, xs, a: np.fmod(*xs),
     "floor": lambda t, xs, a: np.floor(xs[0]),
     "ceil": lambda t, xs, a: np.ceil(xs[0]),

@@ -7,7 +7,7 @@
     inset         updates at known places are choices, element by element          Region -> Region
     trim          rows of joined arrays that nobody reads are left out, and zeros; folded stacks  Region -> Region
     turn          products that are only read transposed are computed so; of scaled operands  Region -> Region
-    small         products of exponentials are told that these may be subnormal    Region -> Region
+    small         products of exponentials are told that these may be subnormal; divisors are inverted  Region -> Region
     fuse          which values are stored, and which loop nests compute them       Region -> Fused
     stitch        kernels over the same rows run together, block by block          Fused -> Fused
     epilogues     the kernel after a product runs on each block of its rows        Fused -> Fused
@@ -27,6 +27,7 @@ from catena.compiler.graph import (
     counted,
     insets,
     intervals,
+    inverted_rows,
     narrowing,
     replacement,
     rotation,
@@ -118,9 +119,9 @@ def _turn(region: Region, machine: Machine) -> Region:
 
 
 def _small(region: Region, machine: Machine) -> Region:
-    if not machine.stops_at_subnormals or context.flush_subnormals:
-        return region
-    return small.mark(region)
+    if machine.stops_at_subnormals and not context.flush_subnormals:
+        region = small.mark(region)
+    return inverted_rows.invert(region, machine.vector_bytes)
 
 
 def _fuse(region: Region, machine: Machine) -> Fused:

@@ -89,6 +89,25 @@ def _inverted(x: Value, y: Value) -> tuple[Value, Value, Value, Value]:
     return inverse, low, size, (size.bits() - first).is_above(span) & x.differs(zero)
 
 
+def inverse(y: Value) -> Value:
+    """1 / y; NaN where y is not moderate."""
+    least, most, _ = MODERATE[y.elem]
+    size = fabs(y)
+    return select((size >= least) & (size <= most), 1.0 / y, float("nan"))
+
+
+def quotient_by_inverse(x: Value, y: Value, z: Value) -> Value:
+    """x / y, rounded as by a divider, of z = `inverse(y)`: what is moderate, and zeros, as above. A product that is
+    zero has the quotient's sign, which the correction may take from it.
+    """
+    low = z.like(MODERATE[x.elem][2])
+    near = x * z
+    span = z.like(1 / MODERATE[x.elem][2]).bits() - low.bits()
+    is_zero = ((x.bits() | near.bits()) << 1).equals(0)
+    apart = (fabs(near).bits() - low.bits()).is_above(span) & ~is_zero
+    return either(apart, lambda: x / y, lambda: copysign(fma(fma(-near, y, x), z, near), near), SELDOM)
+
+
 def quotient_of_integers(x: Value, y: Value) -> Value:
     """The same of integers of 32 bits and fewer, by what is moderate: so are all quotients, but zeros."""
     return _corrected(x, y, 1.0 / y)

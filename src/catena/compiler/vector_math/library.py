@@ -79,8 +79,11 @@ DIVIDED = {  # what processors have an instruction for, where the divisor is kno
     "quotient_of_integers": inverses.quotient_of_integers,
     "quotient_of_halves": inverses.quotient_of_halves,
     "quotient_of_bfloat16": inverses.quotient_of_bfloat16,
+    "quotient_by_inverse": inverses.quotient_by_inverse,
+    "inverse": inverses.inverse,
 }
-BINARY = frozenset({"atan2", "pow", "hypot", "modulus", *EXACT, *DIVIDED})
+TERNARY = frozenset({"quotient_by_inverse"})
+BINARY = frozenset({"atan2", "pow", "hypot", "modulus", *EXACT, *DIVIDED}) - TERNARY - {"inverse"}
 FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT | DIVIDED
 NAMES = tuple(name for name in FUNCTIONS if name not in DIVIDED)
 # Functions that compute much of one operand, or of some, alone; not those whose texts are long and hang on all.
@@ -96,7 +99,9 @@ PARAMETERS = ("x", "y", "z", "w")
 
 
 def arity(name: str) -> int:
-    return algorithms.arity(name) if name in ALGORITHMS or name in APART else 2 if name in BINARY else 1
+    if name in ALGORITHMS or name in APART:
+        return algorithms.arity(name)
+    return 3 if name in TERNARY else 2 if name in BINARY else 1
 
 
 def define(name: str, elem: str, width: int) -> str:
