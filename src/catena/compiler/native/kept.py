@@ -7,6 +7,7 @@ another one of the same layers, LLVM compiles what is new.
 
 from __future__ import annotations
 
+import functools
 import json
 
 from catena.compiler.native import cache, host, link, stored
@@ -46,4 +47,10 @@ def _on_disk(key: str) -> Code | None:
 def _name(key: str) -> str | None:
     """What the disk cache calls the note of a function; None where it could be that of other source."""
     stamp = stored.source_stamp(lazy.LOADED)
-    return cache.key("function", key, stamp, *host.identity(), str(link.PASSES)) if stamp else None
+    return cache.key("function", key, _maker(stamp, link.PASSES, host.identity())) if stamp else None
+
+
+@functools.cache
+def _maker(stamp: str, passes: tuple[str, ...], identity: tuple[str, ...]) -> str:
+    """Stands for what makes machine code of a function: a stamp of the source has 40 KB."""
+    return cache.key(stamp, *passes, *identity)
