@@ -268,10 +268,23 @@ def mlp_step(w1, b1, w2, b2, x, y):
     return [p - 0.1 * g for p, g in zip((w1, b1, w2, b2), grads)]
 
 
+def layers_step(*weights_and_x):
+    """Of layers so small that threads do products at the same time which they do not share."""
+
+    def loss(weights, x):
+        for w in weights:
+            x = relu(x @ w)
+        return jnp.sum(x * x)
+
+    *weights, x = weights_and_x
+    return [w - 0.1 * g / (jnp.sqrt(g * g) + 1) for w, g in zip(weights, jax.grad(loss)(weights, x))]
+
+
 ATTENTION = "f32[4,32,64] f32[64,64] f32[64,64] f32[64,64] f32[64,64]"
 add("attention", ATTENTION, attention)
 add("attention_gradient", ATTENTION, jax.grad(lambda *a: jnp.sum(attention(*a) ** 2), argnums=(0, 1, 2, 3, 4)))
 add("mlp_step", "f32[64,128] f32[128] f32[128,10] f32[10] f32[256,64] i32[256]", mlp_step, (True,) * 4 + (False,) * 2)
+add("layers_step", "f32[128,128] " * 4 + "f32[32,128]", layers_step)
 add(
     "random",
     "u32[2]",

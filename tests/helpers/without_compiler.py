@@ -22,6 +22,7 @@ BITS = "NumPy's bits depend on how operands lie in memory"
 ROWS = [
     (BITS, "compiler/test_amx.py", "test_bits_hang_on_a_row_and_a_column_alone"),
     (BITS, "compiler/test_constants.py", "test_powers_have_their_bits_whatever_tells_the_exponent"),
+    (TEXTS, "compiler/test_concurrent.py", "test_profiles_have_a_row_for_each_of_their_steps"),
     (TEXTS, "compiler/test_convolution_parts.py", "test_tasks_read_parts_of_the_operands"),
     (TEXTS, "compiler/test_inner_products.py", "test_nothing_is_written_for_them",
      "test_weights_of_bytes_are_widened_where_they_are_multiplied", "test_matrices_that_take_long_are_made_before"),

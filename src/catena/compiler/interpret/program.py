@@ -143,6 +143,11 @@ def _iteration(memory: Memory, step: steps.While | steps.Scan) -> None:
             del memory.stacks[handle]
 
 
+def _concurrent(memory: Memory, step: steps.Concurrent) -> None:
+    for each in step.sequences:
+        _block(memory, each)
+
+
 def _branch(memory: Memory, step: steps.Branch) -> None:
     index = int(memory[step.index].view(f"int{step.bits}")[0])
     last = len(step.cases) - 1
@@ -211,6 +216,7 @@ RULES: dict[type[Step], Callable[[Memory, Any], None]] = {
     steps.While: _while,
     steps.Scan: _scan,
     steps.Branch: _branch,
+    steps.Concurrent: _concurrent,
     steps.NewStack: _new_stack,
     steps.StackLength: _stack_length,
     steps.WriteStack: _write_stack,

@@ -470,7 +470,7 @@ def tasks(p: Plan, machine: Machine, awake: bool, by_rows: bool, among_steps: bo
     down = min(p.units, -(-wanted // across))
     units, panels = -(-p.units // down), max(1, -(-p.panels // across))
     if p.packs:
-        least = 2 if p.apart == 1 else 1  # where panels are transposed, that is not done for each half of the rows
+        least = 2 if p.apart == 1 or halves else 1  # transposing large panels for each half of the rows takes longer
         down = _down(p.row.extent, 1 if by_rows else p.panels, wanted, least, machine)
         units = -(-p.units // max(down, 1 + halves))
         panels = p.panels if by_rows else -(-p.panels // min(p.panels, -(-wanted // -(-p.units // units))))
@@ -489,8 +489,7 @@ def has_halves(p: Plan, machine: Machine) -> bool:
     rows of some columns would read half of it from the other core. Of large products that takes little of the time.
     """
     limits = machine.products.tasks
-    is_turned = p.packs and p.apart != 1  # which is not done for each half of the rows
-    if p.strips or p.contraction.batch or is_turned or p.contraction.products >= limits.halved:
+    if p.strips or p.contraction.batch or p.contraction.products >= limits.halved:
         return False
     return _are_enough(p.row.extent, 2 * limits.half)
 

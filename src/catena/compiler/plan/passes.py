@@ -43,6 +43,7 @@ from catena.compiler.machine import Machine
 from catena.compiler.plan import (
     amx,
     blocks,
+    concurrent,
     control,
     epilogues,
     fourier,
@@ -175,6 +176,8 @@ def place(fused: Fused, machine: Machine, donated: Sequence[int] = ()) -> Progra
     planner = Planner(machine, RULES)
     body = planner.block(fused, inputs, list(outputs), donated=donated)
     pieces.tell(body)
+    if machine.threads and not context.check_bounds:
+        concurrent.pair(body, planner.reused)
     costs, checked = planner.costs, bool(region.sites)
     return Program(
         body, inputs, outputs, machine, fused, planner.arena.peak, planner.reused, costs.flops, costs.bytes,

@@ -11,6 +11,7 @@ transform   Fourier transforms along an axis
 small_matrices  a factorisation or solution of each of a batch of small matrices
 lapack host                                   calls out of the program
 while scan branch                             control flow over blocks
+concurrent  two blocks at the same time
 new_stack stack_length write_stack read_stack growing lists
 copy        bytes
 """
@@ -471,6 +472,30 @@ class Branch(Step):
 
     def blocks(self):
         return self.cases
+
+
+@dataclass(eq=False)
+class Concurrent(Step):
+    """Two blocks at the same time, each on one thread; neither touches what the other writes (`plan.concurrent`)."""
+
+    sequences: list[Block]
+    name: ClassVar[str] = "concurrent"
+
+    def reads(self):
+        made = set(self.writes())
+        return [b for b in self._each(lambda step: step.reads()) if b not in made]
+
+    def writes(self):
+        return self._each(lambda step: step.writes())
+
+    def blocks(self):
+        return self.sequences
+
+    def detail(self):
+        return " and ".join(str(len(each.steps)) for each in self.sequences) + " steps"
+
+    def _each(self, of: Callable[[Step], list[Buffer]]) -> list[Buffer]:
+        return list(dict.fromkeys(b for each in self.sequences for step in each.steps for b in of(step)))
 
 
 # ---- stacks --------------------------------------------------------------------------------------------------

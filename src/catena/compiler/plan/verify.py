@@ -9,8 +9,9 @@ from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.conditions import LOADS
+from catena.compiler.plan import concurrent
 from catena.compiler.plan.program import ARENA, ARGUMENT, CONSTANT, NULL, Block, Buffer, Program, Step
-from catena.compiler.plan.steps import Copy, Launch
+from catena.compiler.plan.steps import Concurrent, Copy, Launch
 from catena.core.errors import CompileError
 
 
@@ -46,10 +47,22 @@ def _block(block: Block, written: set[Buffer], spans: dict[Buffer, list[int]], a
                 ends.append(after)
             written |= set.intersection(*ends) if step.name == "branch" else ends[0]
         written.update(b for buffer in step.writes() for b in (buffer, buffer.owner()))
+        if isinstance(step, Concurrent):  # each of whose steps has a span of its own
+            _check_concurrent(step)
+            continue
         for buffer in (*step.reads(), *step.writes(), *step.scratch()):
             span = spans.setdefault(buffer.owner(), [start, at])
             span[0], span[1] = min(span[0], start), max(span[1], at)
     return at
+
+
+def _check_concurrent(step: Concurrent) -> None:
+    """That neither of the sequences touches what the other writes."""
+    first, second = step.sequences
+    memory = concurrent.touched([*first.steps, *second.steps], {})
+    count = len(first.steps)
+    if any(concurrent.meet(one, other) for one in memory[:count] for other in memory[count:]):
+        raise CompileError(f"program: {_shown(step)} have memory in common that one of them writes")
 
 
 def _check_nests(step: Step) -> None:
