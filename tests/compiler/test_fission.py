@@ -435,3 +435,30 @@ def test_products_without_a_sum_in_loops():
         expected = expected + np.min(x @ expected.T, 0)[:, None]
     np.testing.assert_allclose(jax.jit(f)(x, c), expected, rtol=1e-5)
     assert "product" not in jax.jit(f).explain(x, c)
+
+
+NOTHING = {
+    "sums of zeros": lambda x: x + jnp.sum(jnp.zeros(8)),
+    "what is below itself": lambda x: x + jnp.mean((x < x).astype("float32")) * 1e-3,
+    "zeros that are subtracted": lambda x: x - 0.0,
+}
+
+
+@pytest.mark.parametrize("length", [0, 1, 5])
+@pytest.mark.parametrize("name", NOTHING)
+def test_what_iterations_leave_as_it_was_needs_no_loop(name, length):
+    """Zeros that are added make 0 of -0, the first time."""
+    x = np.array([1, -0.0, 0, np.nan, np.inf], np.float32)
+    f = jax.jit(lambda x: jax.lax.fori_loop(0, length, lambda _, x: NOTHING[name](x), x))
+    expected = NOTHING[name](jnp.asarray(x)) if length else x
+    np.testing.assert_array_equal(f(x), expected)
+    np.testing.assert_array_equal(np.signbit(f(x)), np.signbit(expected))
+    assert "iterations" not in f.lower(x).compile().as_text("program")
+
+
+def test_what_others_read_of_it_is_what_it_was():
+    x = np.array([1, -0.0, 3], np.float32)
+    f = lambda x: jax.lax.fori_loop(0, 3, lambda _, c: (c[0] + jnp.sum(jnp.zeros(8)), c[1] / c[0]), (x, x))
+    g = lambda x: jax.lax.scan(lambda c, a: ((c[0] - 0.0, c[1] * c[0], c[2] - 0.0), c[1] + a + c[2]), (x, x, 2 * x), x)
+    check(f, x)
+    check(g, x)

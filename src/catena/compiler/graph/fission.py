@@ -6,7 +6,8 @@
 - A product of an item of a `scan` with something that does not change (the input's weights in a recurrent network)
   becomes one product of all items, before the loop.
 - A carry that only adds up products, outer ones too (the gradient of weights), becomes a product, after the loop, of
-  what the iterations multiplied; one that adds up what the loop stores anyway becomes a sum.
+  what the iterations multiplied; one that adds up what the loop stores anyway becomes a sum, and to one that adds up
+  zeros they are added once.
 - Items of a `scan` that are the same in all iterations (ones, in the derivative of a sum) are constants of the loop.
 
 Large operands are then read once and not in every iteration, and the products are large enough for all threads. It is
@@ -17,6 +18,8 @@ from __future__ import annotations
 
 import functools
 import math
+
+import numpy as np
 
 from catena.compiler.graph import constants, indexing
 from catena.compiler.graph.forms import COSTLY, FORMS, LOOPS, Input
@@ -263,16 +266,19 @@ class Scan:
         self.consts, self.init, self.xs = list(consts), list(init), list(xs)
         self.carries = list(range(len(init)))  # which carries are left
         self.sums: dict[int, tuple] = {}  # carry -> what finds its last value
+        self.unchanged: dict[int, object] = {}  # carry -> its value
         self.stacked = len(body.outputs) - len(init)  # results that are stacked, as the loop was
         self.spent = 0
 
     def split(self) -> None:
         """Moves out what can be."""
+        self._keep_unchanged()
         self.consts = hoist_invariants(self.b, self.body, self.consts, self.length > 0)
         if self.length > 1:
             self._hoist_products()
             self._sink(self._product_of_sum)
             self._sink(self._stacked_sum)
+            self._sink(self._zeros)
 
     def written(self, reverse: bool) -> tuple[list, list]:
         """What is left of the loop, written; the results of the loop as it was."""
@@ -286,12 +292,22 @@ class Scan:
 
     def _results(self, carries: list, ys: list) -> tuple[list, list]:
         """The results of the loop as it was, from those of what is left of it."""
-        found = dict(zip(self.carries, carries))
+        found = self.unchanged | dict(zip(self.carries, carries))
         for j, (start, total) in self.sums.items():
             found[j] = self.b.map("add", start, total(ys))
         return [found[j] for j in sorted(found)], ys[: self.stacked]
 
     # ---- before the loop
+
+    def _keep_unchanged(self) -> None:
+        """Makes carries that iterations leave as they were constants of the loop."""
+        for j in reversed(range(len(self.init))):
+            first = len(self.consts)
+            if self.body.outputs[j] is self.body.inputs[first + j]:
+                self.body.inputs.insert(first, self.body.inputs.pop(first + j))
+                del self.body.outputs[j]
+                self.consts.append(self.init.pop(j))
+                self.unchanged[self.carries.pop(j)] = self.consts[-1]
 
     def _hoist_products(self) -> None:
         outside = Outside(self.b, self.body, self.consts)
@@ -419,6 +435,10 @@ class Scan:
             return None
         every = self._kept(core)
         return lambda ys: self._along(path, self.b.reduce("sum", every(ys), (0,)))
+
+    def _zeros(self, term, carry):
+        """Zeros are added once: -0 is 0 from then on, and all else is what it was."""
+        return (lambda _: self.b.full(carry.shape, np.zeros((), carry.dtype))) if constants.is_zero(term) else None
 
     def _is_kept(self, x) -> bool:
         return x in self._items() or x in self.body.outputs[len(self.init) :]

@@ -70,8 +70,8 @@ def _is_product(eqn) -> bool:
 def rule(b, eqn, env: dict, products: dict[int, Product]) -> Callable | None:
     """What lowers the equation of a sum with its product; None where there is nothing to round together.
 
-    That is so where an equation has no product, where that is tested, and where a factor is 1. `b` is the builder,
-    `env` holds the values of variables so far, and `products` what `find` found.
+    That is so where an equation has no product, where that is tested, where a factor is 1, and where it is zero. `b` is
+    the builder, `env` holds the values of variables so far, and `products` what `find` found.
     """
     if (product := products.get(id(eqn))) is None:
         return None
@@ -80,6 +80,8 @@ def rule(b, eqn, env: dict, products: dict[int, Product]) -> Callable | None:
         return None
     factors = [b._literal(v) if type(v) is Literal else env[v] for v in product.equation.invars]
     if any((number := constants.scalar(x)) is not None and number == 1 for x in factors):
+        return None
+    if any(map(constants.is_zero, factors)) and constants.is_zero(made):
         return None
     shape = eqn.outvars[0].aval.shape
     seen = [spread(b, _seen(b, x, product), shape) for x in factors]
