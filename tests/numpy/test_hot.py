@@ -31,6 +31,9 @@ VECTORS = {
     "python": 0.75,
     "half": jnp.array([1.5, 2.25], np.float16),
     "complex": jnp.array([1 + 2j, -0.5j]),
+    "bytes": jnp.array([3, -128, 0, 127, -7], np.int8),
+    "short": jnp.array([3, 65535, 0, 127, 256], np.uint16),
+    "bfloat16": jnp.array([1.5, NAN, -INF, -0.0, 3e38], jnp.bfloat16),
 }
 MATRICES = {
     "matrix": jnp.asarray(RNG.standard_normal((3, 4)).astype(np.float32)),
@@ -144,6 +147,15 @@ LARGE_ARRAYS = {
     "ints": jnp.arange(LARGE_OF_TWO // 4) - 5,
     "complex": jnp.asarray(RNG.standard_normal(LARGE_OF_TWO // 8) + 1j).astype(np.complex64),
 }
+
+
+@pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
+@pytest.mark.parametrize("n", [1023, 1024, 5000])
+def test_truth_of_many_floats(name, n):
+    x, y = [np.asarray(RNG.choice([0.0, -0.0, NAN, 1e-40, 2.0], n), np.float32) for _ in range(2)]
+    found = getattr(jnp, name)(jnp.asarray(x), jnp.asarray(y))
+    assert found.dtype == bool and np.array_equal(found, getattr(np, name)(x, y))
+    assert np.array_equal(getattr(jnp, name)(jnp.asarray(x), jnp.asarray(y[:1])), getattr(np, name)(x, y[:1]))
 
 
 @pytest.mark.parametrize("argument", LARGE_ARRAYS)

@@ -41,7 +41,6 @@ from catena.numpy.hot import (
     F64,
     LARGE,
     NONE,
-    NUMBER,
     NUMBER_OR_INTEGER,
     OWN,
     REAL,
@@ -316,7 +315,7 @@ def _square(x):
 
 
 square = document_unary(
-    unary("square", (np.square, lax.square_p.name), _square, NUMBER),
+    unary("square", (np.square, lax.square_p.name), _square, NUMBER_OR_INTEGER),
     "The square of each element.",
     "of its dtype",
     "jnp.square(jnp.array([3, -4]))",
@@ -340,7 +339,7 @@ def _magnitude(x):
 
 
 negative = document_unary(
-    unary("negative", np.negative, _same_dtype(lax.neg, "negative"), NUMBER),
+    unary("negative", (np.negative, lax.neg_p.name), _same_dtype(lax.neg, "negative"), NUMBER_OR_INTEGER),
     "Minus each element.",
     "of its dtype",
     "jnp.negative(jnp.array([1, -2]))",
@@ -357,7 +356,7 @@ positive = document_unary(
 )
 abs, absolute = (
     document_unary(
-        unary(name, np.absolute, _same_dtype(_magnitude, name), REAL_OR_INT),
+        unary(name, (np.absolute, lax.abs_p.name), _same_dtype(_magnitude, name), REAL_OR_INTEGER),
         "The absolute value of each element.",
         "real, of its dtype",
         f"jnp.{name}(jnp.array([3, -4]))",
@@ -366,7 +365,7 @@ abs, absolute = (
     for name in ("abs", "absolute")
 )
 sign = document_unary(
-    unary("sign", (np.sign, lax.sign_p.name), _same_dtype(lax.sign, "sign"), REAL_OR_INT),
+    unary("sign", (np.sign, lax.sign_p.name), _same_dtype(lax.sign, "sign"), REAL_OR_INTEGER),
     "The sign of each element: -1, 0 or 1; for complex ones, the direction from zero.",
     "of its dtype",
     "jnp.sign(jnp.array([3, 0, -4]))",
@@ -397,14 +396,14 @@ fabs = document_unary(
 
 
 maximum = document_binary(
-    binary("maximum", (np.maximum, "max"), _lax(lax.max, "maximum"), REAL_OR_INT),
+    binary("maximum", (np.maximum, "max"), _lax(lax.max, "maximum"), REAL_OR_INTEGER),
     "The greater of two elements, NaN if one is. Complex numbers are ordered by real, then imaginary parts.",
     _PROMOTED,
     "jnp.maximum(jnp.array([1, 5]), 3)",
     "Array([3, 5], dtype=int32)",
 )
 minimum = document_binary(
-    binary("minimum", (np.minimum, "min"), _lax(lax.min, "minimum"), REAL_OR_INT),
+    binary("minimum", (np.minimum, "min"), _lax(lax.min, "minimum"), REAL_OR_INTEGER),
     "The lesser of two elements, NaN if one is. Complex numbers are ordered by real, then imaginary parts.",
     _PROMOTED,
     "jnp.minimum(jnp.array([1, 5]), 3)",
@@ -423,7 +422,7 @@ def _ignoring_nan(name: str, numpy_fun, extremum, which: str, result: str):
         return lax.select(lax.bitwise_or(lax.ne(y, y), first), x, y)
 
     return document_binary(
-        by_keyword(binary(name, (numpy_fun, OWN), general, REAL_OR_INT)),
+        by_keyword(binary(name, (numpy_fun, OWN), general, REAL_OR_INTEGER)),
         f"The {which} of two elements; where one is NaN, the other one.",
         _PROMOTED,
         f"jnp.{name}(jnp.array([1.0, jnp.nan]), 0.5)",

@@ -209,7 +209,7 @@ sqrt = _inexact(
     "The square root of each element; NaN for negative real ones.",
     "jnp.sqrt(jnp.array([4.0, 2.0]))",
     "Array([2.       , 1.4142135], dtype=float32)",
-    how=np.sqrt,
+    how=(np.sqrt, lax.sqrt_p.name),
 )
 cbrt = _inexact(
     "cbrt",

@@ -59,7 +59,7 @@ def _to_even(x):
 
 
 floor = document_unary(
-    unary("floor", np.floor, _whole("floor", lax.floor)),
+    unary("floor", (np.floor, lax.floor_p.name), _whole("floor", lax.floor)),
     "The greatest integer not above each element.",
     "of its dtype",
     "jnp.floor(jnp.array([1.7, -1.2]))",
@@ -67,7 +67,7 @@ floor = document_unary(
     refused=_NO_COMPLEX,
 )
 ceil = document_unary(
-    unary("ceil", np.ceil, _whole("ceil", lax.ceil)),
+    unary("ceil", (np.ceil, lax.ceil_p.name), _whole("ceil", lax.ceil)),
     "The least integer not below each element.",
     "of its dtype",
     "jnp.ceil(jnp.array([1.2, -1.7]))",

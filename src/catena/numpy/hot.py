@@ -93,7 +93,7 @@ def is_own(how) -> bool:
 
 
 def by_dtype(name: str, how, general, fast, arity: int) -> dict:
-    """The ufuncs that compute the dtypes in ``fast`` at once.
+    """The ufuncs that compute the dtypes in ``fast`` at once, and halves where a primitive has loops for them.
 
     ``how`` is NumPy's function; the name of a primitive, whose loops they are; ``OWN``, for the loops of the function
     ``general`` itself; or a pair of NumPy's function, for the dtypes that it computes exactly, and one of the others.
@@ -101,6 +101,8 @@ def by_dtype(name: str, how, general, fast, arity: int) -> dict:
     if not fast:
         return {}
     exact, how = how if type(how) is tuple else (how, None) if callable(how) else (None, how)
+    if arity == 1 and type(how) is str:
+        fast = fast | (ELEMENTWISE[how].loop & HALVES)
     of_halves = {d: _of_halves(native.LOOPS[_PRIMITIVES[exact]], d) for d in HALVES} if _has_halves(exact) else {}
     if how is None:
         return dict.fromkeys(fast, exact) | of_halves
@@ -117,7 +119,7 @@ def by_dtype(name: str, how, general, fast, arity: int) -> dict:
 # NumPy's functions that compute halves element by element, and the primitives whose loops are taken in their place.
 _PRIMITIVES = {
     np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "div", np.equal: "eq", np.not_equal: "ne",
-    np.less: "lt", np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge",
+    np.less: "lt", np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge", np.maximum: "max", np.minimum: "min",
 }  # fmt: skip
 
 

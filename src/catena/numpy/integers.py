@@ -7,6 +7,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.lax.policy import INTEGERS
 from catena.lax.whole import whole
 from catena.numpy.boundary import (
     as_operand,
@@ -22,9 +23,10 @@ from catena.numpy.boundary import (
     same_rank,
 )
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import BITS, INT, NONE, binary, second_names, unary
+from catena.numpy.hot import BOOL, INT, NONE, binary, second_names, unary
 from catena.typing import ArrayLike
 
+_BITS = INTEGERS | {BOOL}
 _PROMOTED = "of the dtype that the arguments promote to"
 _NO_FLOATS = ", or is a float or complex"
 
@@ -32,7 +34,7 @@ _NO_FLOATS = ", or is a float or complex"
 
 
 def _bits(name, numpy_fun, lax_fun, purpose, result):
-    fun = binary(name, numpy_fun, lambda x, y: lax_fun(*promote(name, x, y)), BITS)
+    fun = binary(name, numpy_fun, lambda x, y: lax_fun(*promote(name, x, y)), _BITS)
     example = f"jnp.{name}(jnp.array([0b1100]), 0b1010)"
     return document_binary(fun, purpose, _PROMOTED, example, result, refused=_NO_FLOATS)
 
@@ -65,7 +67,7 @@ def _invert(name):
         x = as_operand(name, x)
         return lax.bitwise_not(convert(x, *dtype_of(x)))
 
-    return unary(name, np.invert, general, BITS)
+    return unary(name, np.invert, general, _BITS)
 
 
 invert, bitwise_not, bitwise_invert = (

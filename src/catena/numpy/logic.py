@@ -34,11 +34,12 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.conversion import as_array_or_list
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import BOOL, NONE, REAL, REAL_OR_INT, binary, positional_or_keyword, unary
+from catena.numpy.hot import BOOL, NONE, REAL, REAL_OR_INTEGER, binary, positional_or_keyword, unary
 from catena.numpy.protocol import takes_part
 from catena.typing import ArrayLike
 
-_COMPARED = REAL_OR_INT | {BOOL}
+_COMPARED = REAL_OR_INTEGER | {BOOL}
+_MANY_FLOATS = 1 << 10  # whose truth NumPy finds quicker before it combines it
 
 # ---- comparisons
 
@@ -122,7 +123,12 @@ def _logical(name, numpy_fun, lax_fun, purpose, result):
         promoted = promote(name, *xs)
         return lax_fun(*(truth(x if weak else strong(x)) for x in promoted))
 
-    fun = binary(name, numpy_fun, general, _COMPARED, scalars=NONE)
+    def at_once(x, y, out):
+        if x.size >= _MANY_FLOATS and x.dtype in REAL:  # NumPy takes them one by one
+            x, y = np.not_equal(x, 0), np.not_equal(y, 0)
+        return numpy_fun(x, y, out=out)
+
+    fun = binary(name, at_once, general, _COMPARED, scalars=NONE)
     example = f"jnp.{name}(jnp.array([True, True, False]), jnp.array([1, 0, 0]))"
     return document_binary(fun, purpose, "bool", example, f"Array([{result}], dtype=bool)")
 
