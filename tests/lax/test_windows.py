@@ -227,3 +227,19 @@ def test_errors():
         lambda a, b: a > b,
         (2, 2),
     )
+
+
+@pytest.mark.parametrize("init, computation", [(0.0, lax.add), (-np.inf, lax.max), (np.inf, lax.min)])
+def test_what_starts_eager_windows_is_known(init, computation):
+    weak = jnp.asarray(1.5) * jnp.array([True, False, True])  # an array as weak as the number
+    assert weak.weak_type
+
+    def windows(x):
+        return lax.reduce_window(x, init, computation, (2,))
+
+    for result in (windows(weak), windows(weak), catena.jit(windows)(weak)):
+        assert result.weak_type
+        np.testing.assert_array_equal(result, {lax.add: [1.5, 1.5], lax.max: [1.5, 1.5], lax.min: [0, 0]}[computation])
+    for other in (2.0, 3.0, np.nan, np.nan):  # general ones, each by its own program
+        expected = [functools.reduce(computation, [other, *pair]) for pair in ([1.5, 0.0], [0.0, 1.5])]
+        np.testing.assert_array_equal(lax.reduce_window(weak, other, computation, (2,)), np.float32(expected))

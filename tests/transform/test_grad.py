@@ -98,6 +98,9 @@ def test_linear_transpose_of_integers():
 def test_linear_transpose_of_what_is_not_linear():
     with pytest.raises((TypeError, NotImplementedError), match="sin"):
         jax.linear_transpose(jnp.sin, X)(jnp.ones(3))
+    for product in (lambda x: x * x, lambda x: x @ x, lambda x: jax.jit(lambda y: y * y)(x)):
+        with pytest.raises(TypeError, match=r"must be linear.*operand float32\[3\].*a product of two"):
+            jax.linear_transpose(product, X)(product(X))
 
 
 def test_derivative_functions_are_trees():

@@ -43,6 +43,12 @@ class UndefinedPrimal:
     def __repr__(self):
         return f"UndefinedPrimal({self.aval})"
 
+    def _refuse_as_value(self):
+        raise TypeError(
+            "what is transposed must be linear, but an operation needs the value of its operand "
+            f"{self.aval.str_short()}, in which it should be linear: a product of two such values is not linear in them"
+        )
+
 
 def is_undefined_primal(x) -> bool:
     return type(x) is UndefinedPrimal

@@ -164,6 +164,7 @@ class Whole(NamedTuple):
     """When a function of several operations is one program (see ``whole.py``)."""
 
     exact: bool = False  # whether it has the bits that it has step by step: then, when a call comes again; else at once
+    fixed: bool = False  # whether the program is made for the values of Python's floats, which else are operands of it
     of_numbers: bool = False  # whether a call of operands without axes is one too: from numbers, it makes arrays
 
 
@@ -173,7 +174,7 @@ any_mean any_variance average any_nanmean any_nanvar nanstd accumulate any_nansu
 dot_product_attention softmax log_softmax logsumexp logmeanexp standardize any_vdot convolve correlate convolve2d
 correlate2d fftconvolve detrend dct idct cholesky cho_factor lu_factor lu qr svd hessenberg schur polar eigh tridiagonal
 solve cho_solve lu_solve solve_triangular triangular_solve pdf logpdf transform map_coordinates einsum any_norm
-vector_norm matrix_norm cond histogram segment_sum segment_prod reduce_window conv_general_dilated conv_transpose
+vector_norm matrix_norm cond histogram segment_sum segment_prod conv_general_dilated conv_transpose
 conv_general_dilated_patches ragged_dot scaled_matmul vecdot tensordot sph_harm_y dctn idctn stft csd welch istft eig
 any_det any_slogdet matrix_power upper_factor matvec vecmat qdwh cholesky_update pinv lstsq tensorsolve qr_multiply
 eigh_tridiagonal rsf2csf expm expm_frechet funm sqrtm solve_sylvester logpmf polyval_of_many polymul polyfit
@@ -191,6 +192,7 @@ partition argpartition sort_complex fftshift ifftshift
 _FROM_NUMBERS = "linspace logspace geomspace"
 WHOLE = {
     **dict.fromkeys(_AT_ONCE.split(), Whole()),
-    **dict.fromkeys(_WHEN_REPEATED.split(), Whole(exact=True)),
-    **dict.fromkeys(_FROM_NUMBERS.split(), Whole(exact=True, of_numbers=True)),
+    "reduce_window": Whole(fixed=True),  # of -inf it is a maximum of its own
+    **dict.fromkeys(_WHEN_REPEATED.split(), Whole(exact=True, fixed=True)),
+    **dict.fromkeys(_FROM_NUMBERS.split(), Whole(exact=True, fixed=True, of_numbers=True)),
 }

@@ -75,7 +75,7 @@ def whole(fun: Fun, name: str = "") -> Fun:
             return fun(*args, **kwargs)
         arrays: list = []
         try:
-            given = _known_by((*args, *kwargs.items()), arrays, row.exact, readable_array)
+            given = _known_by((*args, *kwargs.items()), arrays, row.fixed, readable_array)
             key = (context.global_key, context.local_key, len(args), *given)
             known = calls.get(key)
         except (TypeError, ValueError, OverflowError):  # what cannot be hashed, and arrays that are none here
@@ -91,7 +91,7 @@ def whole(fun: Fun, name: str = "") -> Fun:
         if known is NEVER or (row.exact and known < REPEATS):
             calls[key] = known if known is NEVER else known + 1
             return fun(*args, **kwargs)
-        if row.exact and calls.are_many(key):
+        if row.fixed and calls.are_many(key):
             calls[key] = NEVER
             return fun(*args, **kwargs)
         try:
@@ -107,7 +107,7 @@ def _run(known: tuple, row, arrays: list, args, kwargs):
     """Runs what is known of a call. Where an argument may be a result, that must not share the memory of NumPy's."""
     if known[1] is None:
         arrays = []
-        _known_by((*args, *kwargs.items()), arrays, row.exact, as_array)
+        _known_by((*args, *kwargs.items()), arrays, row.fixed, as_array)
     return run_fast(known, arrays)
 
 
@@ -214,7 +214,7 @@ def _compiled(fun, row, arrays: list, args, kwargs) -> tuple:
 
     def apply(*leaves):
         given = iter(leaves)
-        positional, named = _with(args, given, row.exact), _with(kwargs.values(), given, row.exact)
+        positional, named = _with(args, given, row.fixed), _with(kwargs.values(), given, row.fixed)
         out = fun(*positional, **dict(zip(kwargs, named, strict=True)))
         outs, found["tree"] = tree_flatten(out)
         return outs
