@@ -91,3 +91,20 @@ def test_matrices_that_take_long_are_made_before():
     ):
         text = jax.jit(f).lower(x, w).compile().as_text("nests")
         assert text.count("nest for") == 2
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32"])
+def test_integers_are_widened_where_they_are_multiplied(dtype):
+    """No matrix of 32 bits is written for a product with a vector, nor vectors for an inner product."""
+    info, rng = np.iinfo(dtype), np.random.default_rng(1)
+    w, x = (rng.integers(info.min, info.max, shape, dtype, endpoint=True) for shape in ((70, 130), 130))
+    wide = lambda a: a.astype(np.int32)  # noqa: E731
+    for f in (
+        lambda w, x: jnp.matmul(w, x, preferred_element_type="int32"),
+        lambda w, x: jnp.matmul(x[None], w.T, preferred_element_type="int32")[0],
+    ):
+        np.testing.assert_array_equal(jax.jit(f)(w, x), wide(w) @ wide(x))
+        if dtype != "int32":
+            assert f"[{w.size * 4}]" not in jax.jit(f).lower(w, x).compile().as_text("program")
+    inner = lambda w: jnp.vdot(w[0], w[1], preferred_element_type="int32")  # noqa: E731
+    np.testing.assert_array_equal(jax.jit(inner)(w), wide(w[0]) @ wide(w[1]))
