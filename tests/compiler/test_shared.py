@@ -331,7 +331,7 @@ PLACES = {
     "one place": (lambda x, i: jnp.where(i > 2, x[-1], x[x.shape[0] - 9]), lambda n: (values(n), jnp.arange(900))),
     "divisors": (lambda x, i: x / (0.3 * x.shape[0]) + x / 4, lambda n: (values((n, 40)), 0)),
     "parts that are joined": (lambda x, i: jnp.concatenate([x, x * 2, x + 1]), lambda n: (values(3 * n + 1), 0)),
-    "rows far from each other": (lambda x, i: x[:-2] + x[1:-1] - x[2:], lambda n: (values((4 * n, 9, 3 * n)), 0)),
+    "rows far from each other": (lambda x, i: x[:-2] + x[1:-1] - x[2:], lambda n: (values((9, 3 * n)), 0)),
     "halves": (lambda x, i: x[: x.size // 2] - x[x.size // 2 :], lambda n: (values(8 * n), 0)),
     "comparisons": (lambda x, i: jnp.where(i < x.shape[0], i, x.shape[0] - 1), lambda n: (values(n), jnp.arange(900))),
 }
