@@ -49,6 +49,8 @@ OPERATIONS = {
     "small / y": (lambda x, y: maybe_small(x) / y, np.divide),
     "x / small": (lambda x, y: x / maybe_small(y), np.divide),
     "small / small": (lambda x, y: maybe_small(x) / maybe_small(y), np.divide),
+    "small / -3": (lambda x, y: maybe_small(x) / -3, lambda x, y: x / np.float32(-3)),
+    "small / row": (lambda x, y: maybe_small(x) / y[:, :1], lambda x, y: x / y[:, :1]),
     "times 3": (lambda x, y: maybe_small(x) * 3, lambda x, y: x * np.float32(3)),
     "small * y * y": (lambda x, y: maybe_small(x) * y * y, lambda x, y: x * y * y),
     "-small * y": (lambda x, y: -maybe_small(x) * y, lambda x, y: -x * y),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from . import exponential
 from .stages import record
-from .text import SELDOM, Type, Value, Writer, any_lane, define, either, fence, fma, select, symbol
+from .text import SELDOM, Type, Value, Writer, any_lane, copysign, define, either, fence, fma, if_any, select, symbol
 
 # What is no less is no subnormal number, multiplied by one that is no less than 2^-22; or by another that is no less.
 LEAST, LEAST_OF_BOTH = -104, -63  # exponents of 2
@@ -88,19 +88,19 @@ def _product(x: Value, y: Value, small: Value) -> Value:
 
 def _quotient(x: Value, y: Value, small: Value) -> Value:
     """By doubles rounded twice, as if once: what is no middle of two floats is farther from it than a double tells.
-    These take long, so zeros, which are small, are divided as others.
+    They multiply by the inverse, which a loop has once if y does not change, and correct that by the residual, by
+    which what is a middle is found (see `inverses.quotient`).
     """
 
-    def is_subnormal() -> Value:
-        dividend, divisor = x.bits() & SIZE, y.bits() & SIZE
-        least = (dividend < EXPONENT) | (divisor < EXPONENT)
-        return (least | (dividend < divisor - (126 - ROOM) * EXPONENT)) & dividend.differs(0)
+    def rare() -> Value:
+        dividend, divisor = x.to_double(), y.to_double()
+        inverse = 1.0 / divisor
+        near = dividend * inverse
+        quotient = copysign(fma(-fma(near, divisor, -dividend), inverse, near), near)  # of zeros it would be lost
+        is_special = quotient.differs(quotient)  # by zeros, or where something is not finite
+        return _rounded(if_any(is_special, lambda: [dividend / divisor], [quotient])[0])
 
-    def usual() -> Value:
-        return x / y
-
-    rare = lambda: either(is_subnormal(), lambda: _rounded(x.to_double() / y.to_double()), usual)  # noqa: E731
-    return either(small, rare, usual, SELDOM)
+    return either(small, rare, lambda: x / y, SELDOM)
 
 
 def _product_sum(x: Value, y: Value, z: Value, small: Value) -> Value:
