@@ -335,3 +335,11 @@ def test_a_condition_that_others_guard_is_no_error_where_it_is_asked_first():
     for m in (4, 3, 2, 0, -1, 1):
         assert function(5, m) in (None, code(5, m))
     assert function(5, 0) is None and function(5, 2) == [4]
+
+
+def test_a_record_calls_functions_by_their_names_so_these_are_not_shared():
+    def evenly(units, count):
+        return units // count
+
+    with pytest.raises(NameError, match="evenly is a recorded function of catena.compiler.plan.sharing"):
+        symbols.decided(evenly)

@@ -525,9 +525,18 @@ def _constant(x) -> tuple[Any, str]:
 _FUNCTIONS: dict[str, Callable] = {}
 
 
+def _register(function: Callable) -> None:
+    """By its name, which is what a record says of it: another function of that name would be called in its place."""
+    known = _FUNCTIONS.setdefault(function.__name__, function)
+    if known.__module__ != function.__module__:
+        raise NameError(
+            f"{function.__name__} is a recorded function of {known.__module__}, not of {function.__module__}"
+        )
+
+
 def recorded(function: Callable) -> Callable:
     """A plain function of a number, and of what Python can write, as one that takes a `Symbol` too, and gives one."""
-    _FUNCTIONS[function.__name__] = function
+    _register(function)
 
     @functools.wraps(function)
     def asked(x, *others):
@@ -545,7 +554,7 @@ def decided(function: Callable) -> Callable:
     """A plain function of numbers, tuples of these, and objects, whose result decides: the record has the result, and
     not how it came about, so it is right wherever the result is the same.
     """
-    _FUNCTIONS[function.__name__] = function
+    _register(function)
 
     @functools.wraps(function)
     def asked(*given):
@@ -577,7 +586,7 @@ def computed(function: Callable) -> Callable:
     """A plain function of numbers and of what such functions made, whose results are whole numbers and tuples of these:
     the record calls it, so how it comes to its results decides nothing.
     """
-    _FUNCTIONS[function.__name__] = function
+    _register(function)
 
     @functools.wraps(function)
     def asked(*given):
