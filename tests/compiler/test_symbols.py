@@ -10,6 +10,7 @@ import pytest
 
 from catena.compiler.graph import replayed, symbols
 from catena.compiler.graph.symbols import Symbol
+from catena.compiler.plan import sharing
 from catena.compiler.plan.memory import Arena
 
 VALUES = [0, 1, 3, 8, 17, 64, 100, 1000]
@@ -341,5 +342,6 @@ def test_a_record_calls_functions_by_their_names_so_these_are_not_shared():
     def evenly(units, count):
         return units // count
 
+    assert sharing.evenly(8, 2) == 4
     with pytest.raises(NameError, match="evenly is a recorded function of catena.compiler.plan.sharing"):
         symbols.decided(evenly)
