@@ -61,6 +61,13 @@ CALLS = {  # of functions in the table; whether step by step they have the same 
     "vander, integers": lambda: jnp.vander(jnp.asarray(9 * X, "int8"), 4),
     "polyadd": lambda: jnp.polyadd(jnp.asarray(X), jnp.asarray(9 * X[:3], "int8")),
     "polysub": lambda: jnp.polysub(jnp.asarray(X[:3]), jnp.asarray(M.T)[:, 0]),
+    "poly": lambda: jnp.poly(jnp.asarray(X[:5])),
+    "poly of complex roots": lambda: jnp.poly(jnp.asarray(X[:3] * (1 - 2j))),
+    "polydiv": lambda: jnp.polydiv(jnp.asarray(X), jnp.asarray(X[:3])),
+    "polydiv, complex, without zeros": lambda: jnp.polydiv(
+        jnp.asarray([0j, 1, 2, 1j]), jnp.asarray([1j, 2.0]), trim_leading_zeros=True
+    ),
+    "nanprod": lambda: jnp.nanprod(jnp.asarray([[0.3, np.nan], [2.5, 3.5]]), axis=0),
     "polyder": lambda: jnp.polyder(jnp.asarray(X), 2),
     "polyint": lambda: jnp.polyint(jnp.asarray(X), 2, jnp.asarray(X[:2])),
     "partition": lambda: jnp.partition(jnp.asarray(M, HALF), 1, axis=0),

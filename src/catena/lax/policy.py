@@ -186,7 +186,7 @@ any_nan_extremum any_nan_to_num any_position any_running ptp any_quantile lexsor
 any_where packbits unpackbits one_hot unwrap block_diag toeplitz lu_pivots_to_permutation top_k approx_max_k
 approx_min_k index_take circulant hankel convolution_matrix companion fiedler fiedler_companion leslie segment_max
 segment_min glu ediff1d any_diff any_gradient descending searchsorted digitize isin repeat kron tril triu update get
-any_take along mode vander interp polyadd polysub polyder polyint resize nan_arg
+any_take along mode vander interp polyadd polysub polyder polyint steps_of_polynomials resize nan_arg
 partition argpartition sort_complex fftshift ifftshift
 """
 _FROM_NUMBERS = "linspace logspace geomspace"

@@ -67,11 +67,17 @@ def nansum(
     Array(4., dtype=float32)
     """
     refuse_out("nansum", out)
-    if initial is where is None and (found := concrete_values(REAL, a)):  # the hot path: NaN is in the sum of any
-        result = reductions.sum(make_array(found[0]), axis, dtype, None, keepdims)
-        if direct(result) and result._value.dtype in REAL and no_nan(result._value):
-            return result
+    if initial is where is None and (found := _without_any(reductions.sum, a, axis, dtype, keepdims)) is not None:
+        return found
     return _any_nansum(a, axis, dtype, keepdims, initial, where)
+
+
+def _without_any(fold, a, axis, dtype, keepdims):
+    """The sum or product of concrete floats none of which is NaN, which would be in it; None for all else."""
+    if not (found := concrete_values(REAL, a)):
+        return None
+    result = fold(make_array(found[0]), axis, dtype, None, keepdims)
+    return result if direct(result) and result._value.dtype in REAL and no_nan(result._value) else None
 
 
 @whole
@@ -101,6 +107,8 @@ def nanprod(
     Array(6., dtype=float32)
     """
     refuse_out("nanprod", out)
+    if initial is where is None and (found := _without_any(reductions.prod, a, axis, dtype, keepdims)) is not None:
+        return found
     return reductions.prod(_without_nan("nanprod", a, 1), axis, dtype, None, keepdims, initial, where)
 
 

@@ -11,6 +11,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.trace import find_concrete
+from catena.lax.policy import FEW
 from catena.lax.whole import whole
 from catena.numpy import linalg
 from catena.numpy.arithmetic import power
@@ -202,6 +203,12 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     (Array([1., 2.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
     u, v = map(_line, promote_dtypes_inexact("polydiv", u, v))
+    quotient, remainder = (_few_digits if u.size - v.size < FEW else _digits)(u, v)
+    return quotient, trim_zeros(remainder, "f") if trim_leading_zeros else remainder
+
+
+def _digits(u, v) -> tuple:
+    """The quotient and the remainder by long division."""
     degree, divisor_degree = u.size - 1, v.size - 1
     quotient = []
     remainder = u
@@ -209,8 +216,10 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
         digit = lax.div(read(remainder, k), read(v, 0))
         quotient.append(digit)
         remainder = IndexUpdateRef(remainder, slice(k, k + v.size)).add(lax.neg(lax.mul(digit, v)))
-    quotient = lax.stack(quotient, 0) if quotient else lax.full((1,), 0, u.dtype)
-    return quotient, trim_zeros(remainder, "f") if trim_leading_zeros else remainder
+    return lax.stack(quotient, 0) if quotient else lax.full((1,), 0, u.dtype), remainder
+
+
+_few_digits = whole(_digits, "steps_of_polynomials")
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -309,11 +318,19 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
         raise ValueError("input must be 1d or non-empty square 2d array.")
     if not roots_.size:
         return lax.full((), 1, roots_.dtype)
+    return (_few_factors if roots_.size <= FEW else _factors)(roots_)
+
+
+def _factors(roots_):
+    """The product of ``x - root`` for all roots."""
     result = lax.full((1,), 1, roots_.dtype)
     for i in range(roots_.size):
         zero, scaled = lax.full((), 0, result.dtype), lax.mul(read(roots_, i), result)
         result = lax.sub(lax.pad(result, zero, [(0, 1, 0)]), lax.pad(scaled, zero, [(1, 0, 0)]))
     return result
+
+
+_few_factors = whole(_factors, "steps_of_polynomials")
 
 
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
