@@ -9,6 +9,7 @@ from catena.compiler.emit.branches import each_way
 from catena.compiler.emit.calls import Call
 from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.plan.program import Step
 from catena.compiler.plan.steps import Concurrent, Launch
 
 
@@ -18,10 +19,16 @@ def concurrent(w, step: Concurrent) -> None:
         for block in step.sequences:
             w.block(block)
         return
-    found = [[(calls.of_step(w, each), isinstance(each, Launch)) for each in block.steps] for block in step.sequences]
+    found = [[(_made(w, each), isinstance(each, Launch)) for each in block.steps] for block in step.sequences]
     addresses = [x for sequence in found for call, _ in sequence for x in call.addresses]
     numbers = [n for sequence in found for call, _ in sequence for n in call.numbers]
     parallel.through_pool(w, _text(found, len(addresses), len(numbers)), addresses, len(found), numbers)
+
+
+def _made(w, step: Step) -> Call:
+    call = calls.of_step(w, step)
+    assert call is not None  # the plan has no others beside each other
+    return call
 
 
 def _text(found: list[list[tuple[Call, bool]]], addresses: int, numbers: int) -> str:

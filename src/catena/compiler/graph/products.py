@@ -15,13 +15,7 @@ from catena.compiler.graph.types import LANES, NAMES
 from catena.core.dtypes import KIND
 
 FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose operands stay narrow
-READ_ONCE = (
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-    "int32",
-)  # whose vectors loops may compute where they multiply
+READ_ONCE = "float32", "float64", "complex64", "complex128", "int32"  # whose vectors loops may compute themselves
 SUMS = {"bfloat16": ("bfloat16", "float32"), "int8": ("int32",)}  # what products of narrow operands may be
 WORD = np.dtype(np.int32)  # in which those of int8 are added up
 FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
