@@ -1,3 +1,6 @@
+from catena.random.choices import categorical as categorical
+from catena.random.choices import choice as choice
+from catena.random.choices import permutation as permutation
 from catena.random.continuous import cauchy as cauchy
 from catena.random.continuous import exponential as exponential
 from catena.random.continuous import gumbel as gumbel
@@ -40,9 +43,6 @@ from catena.random.normal_family import maxwell as maxwell
 from catena.random.normal_family import normal as normal
 from catena.random.normal_family import truncated_normal as truncated_normal
 from catena.random.normal_family import wald as wald
-from catena.random.shuffle import categorical as categorical
-from catena.random.shuffle import choice as choice
-from catena.random.shuffle import permutation as permutation
 from catena.random.uniform_family import bernoulli as bernoulli
 from catena.random.uniform_family import bits as bits
 from catena.random.uniform_family import rademacher as rademacher
