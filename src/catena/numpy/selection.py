@@ -340,7 +340,7 @@ def _fill_values(fill_value, rank: int) -> tuple:
     if fill_value is None:
         return (0,) * rank
     fills = tuple(fill_value) if isinstance(fill_value, tuple | list) else (fill_value,) * rank
-    if len(fills) != rank or any(map(ndim, fills)):
+    if len(fills) != rank or any(map(np.ndim, fills)):
         raise ValueError(f"fill_value must be a scalar or a tuple of {rank}, one for each axis, got {fill_value}")
     return fills
 
