@@ -5,6 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.compiler.native.compile import program_of
 
 RNG = np.random.default_rng(0)
 CASES = {  # what is multiplied, and how, of arrays of these shapes
@@ -27,10 +28,16 @@ CASES = {  # what is multiplied, and how, of arrays of these shapes
 }
 
 
+TURNED = {  # of which one is written, in the order of the other
+    "over both, turned": ("bij,ji->b", lambda x, y: (x - 1, y * y), (20, 30, 64), (64, 30)),
+    "in a batch, turned": ("ji,abij->ab", lambda x, y: (x + y[0, 0].T, y * 3), (33, 40), (5, 7, 40, 33)),
+}
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", CASES | TURNED)
 def test_the_bits_are_those_of_what_lies_in_memory(case, dtype):
-    spec, made, *shapes = CASES[case]
+    spec, made, *shapes = (CASES | TURNED)[case]
     with jax.enable_x64(True):
         x, y = (jnp.asarray(RNG.standard_normal((*s, 2)) @ [1, 1j], dtype) for s in shapes)
         if dtype.startswith("float"):
@@ -108,3 +115,24 @@ def test_integers_are_widened_where_they_are_multiplied(dtype):
             assert f"[{w.size * 4}]" not in jax.jit(f).lower(w, x).compile().as_text("program")
     inner = lambda w: jnp.vdot(w[0], w[1], preferred_element_type="int32")  # noqa: E731
     np.testing.assert_array_equal(jax.jit(inner)(w), wide(w[0]) @ wide(w[1]))
+
+
+@pytest.mark.parametrize(
+    "spec, shape", [("bij,ji->b", (50, 40, 72)), ("bijk,kji->b", (50, 8, 9, 40)), ("bij,jib->b", (7, 40, 72))]
+)
+def test_terms_of_what_is_turned_are_added_up_in_the_order_of_the_other(spec, shape):
+    """One after the other, by lanes along them: a matrix read across takes a page for each element. So a transpose of
+    the large operand is none. Each element of a batch has a vector of its own, which is as large.
+    """
+    sizes = dict(zip(spec.split(",")[0], shape))
+    x, y = (RNG.integers(-9, 9, [sizes[d] for d in part]) for part in spec.split("->")[0].split(","))
+    x, y = x.astype("float32"), y.astype("float32")
+    order = (0, *range(x.ndim - 1, 0, -1))
+    turned = lambda x, y: jnp.einsum(
+        spec.replace(spec[: x.ndim], "".join(spec[d] for d in order)), x.transpose(order), y
+    )  # noqa: E731
+    for f in (lambda x, y: jnp.einsum(spec, x, y), turned):
+        np.testing.assert_array_equal(jax.jit(f)(x, y), np.einsum(spec, x, y))
+        program = program_of(jax.make_jaxpr(f)(x, y))
+        (nest,) = [nest for _, step in program.steps() for nest in step.nests() if nest.folds]
+        assert (len(nest.reduced) == 1) is (y.ndim < x.ndim)

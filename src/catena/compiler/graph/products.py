@@ -14,6 +14,7 @@ from catena.compiler.graph.transposes import in_memory
 from catena.compiler.graph.types import LANES, NAMES
 from catena.core.dtypes import KIND
 
+FEWEST_READ = 4  # times that something is read which is turned for what it is multiplied by
 FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose operands stay narrow
 READ_ONCE = "float32", "float64", "complex64", "complex128", "int32"  # whose vectors loops may compute themselves
 SUMS = {"bfloat16": ("bfloat16", "float32"), "int8": ("int32",)}  # what products of narrow operands may be
@@ -51,7 +52,7 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype, wide: np.dt
     if b.loop and len(shape) == len(lb) and KIND[out_dtype] in "fiu" and lhs.size:
         left, right = b.convert(lhs, out_dtype), b.convert(rhs, out_dtype)
         return _inner(b, left, right, (*lb, *lc), (*rb, *rc), len(lb))
-    found = _as_it_lies(b, lhs, rhs, numbers.numbers, out_dtype)
+    found = _in_order(b, lhs, rhs, numbers.numbers, out_dtype) or _as_it_lies(b, lhs, rhs, numbers.numbers, out_dtype)
     if found is not None:
         return found
     if len(shape) == len(lb) + 2 and fills_lanes_turned(lhs, rhs, numbers.numbers):
@@ -186,6 +187,44 @@ def read_once(v) -> tuple:
 def is_read_once(x, v) -> bool:
     """Whether `x` is such an operand of `v`."""
     return any(x is a for a in read_once(v))
+
+
+def _in_order(b, lhs, rhs, numbers: tuple, dtype: np.dtype):
+    """A product with something that is added up whole, over several dimensions that lie one behind the other in what it
+    is multiplied by, in their order: it is the lesser operand that is turned. None where that is so already.
+    """
+    lc, rc, lb, rb = numbers
+    if len(lc) < 2:
+        return None
+    for at, (matrix, vector) in enumerate(((lhs, rhs), (rhs, lhs))):
+        (own, batch), (other, beside) = ((lc, lb), (rc, rb)) if at == 0 else ((rc, rb), (lc, lb))
+        if vector.ndim > len(other) + len(beside) or matrix.size < FEWEST_READ * vector.size:
+            continue
+        x, own, batch = _untransposed(matrix, own, batch)
+        order = sorted(range(len(own)), key=own.__getitem__)
+        own, other = (tuple(dims[k] for k in order) for dims in (own, other))
+        perm, first, count = (*beside, *other), own[0], len(own)
+        if x is matrix and list(perm) == sorted(perm) or own != tuple(range(first, first + count)):
+            continue
+        terms = math.prod(x.shape[d] for d in own)
+        x = b.reshape(x, (*x.shape[:first], terms, *x.shape[first + count :]))
+        batch = tuple(d - (count - 1 if d > first else 0) for d in batch)
+        y = b.reshape(b.transpose(vector, perm), (*(vector.shape[d] for d in beside), terms))
+        sides = [(x, (first,), batch), (y, (len(beside),), tuple(range(len(beside))))]
+        (left, lc, lb), (right, rc, rb) = reversed(sides) if at else sides
+        return dot_general(b, left, right, ((lc, rc), (lb, rb)), dtype)
+    return None
+
+
+def _untransposed(x, contracted: tuple, batch: tuple) -> tuple:
+    """What a transpose reads, with its dimensions, if that has the free ones in the same order."""
+    if x.form != "transpose":
+        return x, contracted, batch
+    perm = x.params.perm
+    free = [perm[d] for d in range(x.ndim) if d not in contracted and d not in batch]
+    if free != sorted(free):
+        return x, contracted, batch
+    return x.args[0], tuple(perm[d] for d in contracted), tuple(perm[d] for d in batch)
 
 
 def _as_it_lies(b, lhs, rhs, numbers: tuple, dtype: np.dtype):
