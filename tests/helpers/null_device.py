@@ -51,6 +51,7 @@ ROWS = [  # reasons, files and tests that are skipped
     (BITS, "compiler/test_widened.py", "test_the_bits_are_those_of_a_matrix_that_was_widened"),
     (BITS, "lax/test_whole.py", "test_numpy_arrays_have_the_bits_of_arrays", "test_names_of_dtypes_are_dtypes",
      "test_what_converts_itself_has_the_bits_of_its_array"),
+    (BITS, "random/test_arguments.py", "test_the_stream_is_that_of_the_flag_where_the_program_is_written"),
     (BITS, "random/test_random.py", "test_plans_of_distributions_with_parameters", "test_eager_draws_equal_compiled_ones",
      "test_flags"),
     (BITS, "numpy/test_creation.py", "test_logspace_has_the_bits_of_compiled_programs"),

@@ -21,8 +21,14 @@ def test_integers_of_few_bits(dtype, bounds):
             found = random.randint(key, shape, *bounds, dtype)
             assert found.dtype == np.dtype(dtype) and found.shape == shape
             assert np.array_equal(found, compiled(key, *bounds))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32"])
+@pytest.mark.parametrize("bounds", [(0, 10), (-300, 300)], ids=str)
+def test_integers_of_few_bits_have_a_plan(dtype, bounds):
+    random.randint(KEY, (7,), *bounds, dtype)
     before = dict(kernels._plans)
-    random.randint(random.key(6), shape, *bounds, dtype)
+    random.randint(random.key(6), (7,), *bounds, dtype)
     assert kernels._plans == before and any(kind[0] is random.randint.__wrapped__ for kind in before)
 
 
@@ -35,11 +41,15 @@ def test_choices_of_counts():
             assert found.shape == shape and np.array_equal(found, compiled(key))
             assert np.array_equal(random.choice(key, table, shape), 2 * found)
             assert np.array_equal(random.choice(key, jnp.int32(10), shape), found)
-    before = dict(kernels._plans)
-    random.choice(random.key(6), 10, shape)
-    random.choice(random.key(6), jnp.int32(7), shape)  # its number is no operand: it is drawn by the plan of no other
-    assert kernels._plans == before and any(kind[0] is random.choice.__wrapped__ for kind in before)
     assert random.choice(KEY, jnp.int32(2), (50,)).max() == 1
+
+
+def test_choices_of_counts_have_a_plan():
+    random.choice(KEY, 10, (7,))
+    before = dict(kernels._plans)
+    random.choice(random.key(6), 10, (7,))
+    random.choice(random.key(6), jnp.int32(7), (7,))  # its number is no operand: it is drawn by the plan of no other
+    assert kernels._plans == before and any(kind[0] is random.choice.__wrapped__ for kind in before)
 
 
 @pytest.mark.parametrize("draw", [random.gamma, random.loggamma, random.poisson], ids=lambda f: f.__name__)
