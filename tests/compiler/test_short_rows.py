@@ -132,6 +132,18 @@ def test_rows_that_are_folded_too(rows, n, name):
         np.testing.assert_array_equal(np.asarray(got), exact)
 
 
+@pytest.mark.parametrize("name", [*TOTALS][:-1])
+@pytest.mark.parametrize("shape", [(21, 64, 7), (3, 100, 15), (5, 2051, 2), (40, 130, 12)])
+def test_rows_of_blocks_that_are_folded_too(shape, name):
+    """Sums of each block of short rows, over both axes."""
+    rng = np.random.default_rng(shape[0])
+    x, w, b = (rng.integers(-5, 6, s).astype(np.float32) for s in (shape, shape[2:], (*shape[:2], 1)))
+    exact = [TOTALS[name](np, each, w, more) for each, more in zip(x, b)]
+    got = jax.jit(jax.vmap(lambda x, b: TOTALS[name](jnp, x, w, b)))(x, b)
+    for y, *parts in zip(*map(jax.tree.leaves, (got, *exact))):
+        np.testing.assert_array_equal(np.asarray(y), np.stack(parts))
+
+
 COLUMNS = {
     "sum": lambda np, x, w, g: np.sum(x * w, 0),
     "beside what is kept": lambda np, x, w, g: (x * w, np.sum(x * w, 0)),
@@ -178,10 +190,11 @@ def test_lanes_are_full_where_short_rows_stay():
 
 
 def test_how_rows_that_are_folded_too_are_written():
-    traced = jax.make_jaxpr(lambda x, w: jnp.sum(jnp.tanh(x) / w))(np.zeros((4096, 3), np.float32), W[:3])
-    text = text_of(traced, machine=X86_64_V4)
-    assert "call <16 x float> @catena.tanh" in text
-    assert "fdiv <3 x float>" not in text
+    for shape, axes in (((4096, 3), (0, 1)), ((90_000, 3), (0, 1)), ((9, 500, 3), (1, 2))):
+        f = lambda x, w, axes=axes: jnp.sum(jnp.tanh(x) / w, axes)
+        text = text_of(jax.make_jaxpr(f)(np.zeros(shape, np.float32), W[:3]), machine=X86_64_V4)
+        assert "call <16 x float> @catena.tanh" in text
+        assert "call <3 x float> @catena.tanh" not in text and "fdiv <3 x float>" not in text
 
 
 def test_vectors_of_odd_lanes_are_read_in_parts():

@@ -35,12 +35,13 @@ def choose(nest, kept: list[int], inner: list[int], width: int, chooses: int) ->
         return None  # folds without a loop, over one element, have results along the rows
     if (inside := _folds_inside(nest, kept, inner, width)) is not None:
         v, d, least = *inside, width
-    elif len(kept) + len(inner) < 2 or (kept and len(inner) > 1):
+    elif len(kept) + len(inner) < 2:
         return None
-    elif not kept and any(f.kind.startswith("arg") for f in nest.folds):
+    elif len(inner) != 1 and any(f.kind.startswith("arg") for f in nest.folds):
         return None
     else:
-        (v, d), least = [*kept, *inner][-2:], LEAST_ROWS * width
+        v, d = [*kept, *inner][-2:]  # where loops outside stay, the parts' accumulators become one again and again
+        least = (max(LEAST_ROWS, nest.extents[d] // 2) if kept and v in inner else LEAST_ROWS) * width
     n = nest.extents[d]
     if not 1 < n <= min(MOST, width - (not (inner and kept))) or nest.extents[v] < least:
         return None
