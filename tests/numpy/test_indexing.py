@@ -286,6 +286,48 @@ def test_dtypes_of_updates():
         (n > 1).at[0].add(True)
 
 
+PLACED_TWICE = jnp.array([1, 1, 4])
+WIDER_VALUES = [  # array, method, index, values, and what JAX makes of them
+    (jnp.arange(6), "multiply", PLACED_TWICE, 0.5, [0, 0, 2, 3, 2, 5]),
+    (jnp.arange(6), "add", PLACED_TWICE, 0.5, [0, 2, 2, 3, 4, 5]),
+    (jnp.arange(6), "subtract", PLACED_TWICE, jnp.float32(0.5), [0, 0, 2, 3, 3, 5]),
+    (jnp.arange(6), "multiply", slice(1, 4), 1.5, [0, 1, 3, 4, 4, 5]),
+    (jnp.arange(6), "multiply", np.arange(6) > 2, 0.5, [0, 1, 2, 1, 2, 2]),
+    (jnp.arange(6), "max", PLACED_TWICE, 2.7, [0, 2, 2, 3, 4, 5]),
+    (jnp.arange(6).astype("uint8"), "min", PLACED_TWICE, jnp.int32(-1), [0, 255, 2, 3, 255, 5]),
+    (jnp.arange(3) > 0, "add", 0, 1, [True, True, True]),
+    (jnp.arange(3) > 0, "multiply", jnp.array([1, 1, 2]), 0, [False, False, False]),
+    (jnp.zeros(2, "bfloat16"), "add", jnp.array([0] * 10), jnp.float32(0.3), [3.0, 0.0]),  # rounded once
+    (jnp.zeros(2, "float16"), "add", jnp.array([0, 0]), jnp.array([7e4, -6.9e4]), [1000.0, 0.0]),
+    (jnp.arange(6), "multiply", jnp.array([9, 2]), 1.5, [0, 1, 3, 3, 4, 5]),  # what is out of bounds is left out
+]
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("x, name, index, values, expected", WIDER_VALUES)
+@pytest.mark.filterwarnings("ignore:scatter inputs have incompatible types")
+def test_wider_values_are_combined_in_their_dtype(x, name, index, values, expected, jit):
+    update = lambda x: getattr(x.at[index], name)(values)  # noqa: E731
+    result = (catena.jit(update) if jit else update)(x)
+    assert result.dtype == x.dtype
+    assert result.weak_type == x.weak_type
+    np.testing.assert_array_equal(result, np.array(expected, x.dtype))
+
+
+@pytest.mark.filterwarnings("ignore:scatter inputs have incompatible types")
+def test_what_wider_values_do_not_reach_keeps_its_digits():
+    x = jnp.array([2, 2**24 + 1])
+    np.testing.assert_array_equal(x.at[jnp.array([0, 0])].multiply(1.5), [4, 2**24 + 1])
+    np.testing.assert_array_equal(x.at[0].multiply(1.5), [3, 2**24 + 1])
+
+
+@pytest.mark.filterwarnings("ignore:scatter inputs have incompatible types")
+def test_wider_values_at_traced_masks():
+    x = jnp.arange(6)
+    np.testing.assert_array_equal(catena.jit(lambda x, m: x.at[m].multiply(0.5))(x, x > 2), [0, 1, 2, 1, 2, 2])
+    np.testing.assert_array_equal(catena.jit(lambda x, m: x.at[m].add(0.5 * x[m]))(x, x > 2), [0, 1, 2, 4, 6, 7])
+
+
 def test_values_that_do_not_fit():
     x = jnp.arange(3.0)
     with pytest.raises(

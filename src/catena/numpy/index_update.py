@@ -8,6 +8,7 @@ tracing, too.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import warnings
@@ -125,7 +126,8 @@ class IndexUpdateRef:
         "promise_in_bounds" says that it does not happen.
       wrap_negative_indices: whether negative indices count from the end.
 
-    They return a new array like ``x``. Values are converted to the dtype of ``x``.
+    They return a new array like ``x``. Elements and values of a wider dtype are combined in that, and
+    then converted.
     """
 
     __slots__ = ("array", "index")
@@ -207,7 +209,7 @@ class IndexUpdateRef:
         """
         mask = traced_mask(self.index)
         if mask is not None:
-            return _where_mask(self.array, self.index, mask, None, lambda x, y: func(x))
+            return _where_mask(self.array, self.index, mask, lambda part, mask, first: func(part))
         plan = _plan(self.array, self.index, wrap_negative_indices)
         shape = _without(plan.shape, plan.new_axes)
         return lax.scatter_apply(
@@ -373,9 +375,12 @@ def _general_update(operation: _Operation, x, index, values, hints):
     indices_are_sorted, unique_indices, mode, wrap = hints
     mask = traced_mask(index)
     if mask is not None:
-        return _where_mask(x, index, mask, values, operation.combine)
-    values = _converted(values, x)
+        return _where_mask(x, index, mask, functools.partial(_combined, operation, values))
+    values = _converted(operation, values, x)
     plan = _plan(x, index, wrap)
+    if values.dtype != x.dtype:
+        once = unique_indices or not plan.advanced
+        return (_wide_part if once else _wide_whole)(operation, x, index, values, hints)
     indices = plan.indices()
     values = broadcast_to(values, plan.shape)
     if plan.new_axes:
@@ -395,8 +400,30 @@ def _general_update(operation: _Operation, x, index, values, hints):
     return convert(result, x.dtype, x.weak_type)
 
 
-def _converted(values, x):
-    """The values of an update in the dtype of ``x``; a warning where that loses something."""
+def _wide_part(operation: _Operation, x, index, values, hints):
+    """An update by values of a wider dtype, of elements that are addressed once: computed in it, then converted."""
+    part = convert(_read_back(x, index, hints), values.dtype)
+    new = operation.combine(part, broadcast_to(values, part.shape))
+    return set_(x, index, convert(new, x.dtype), hints)
+
+
+def _wide_whole(operation: _Operation, x, index, values, hints):
+    """The same where elements may be addressed several times. What is not addressed stays as it is: floats have fewer
+    digits than integers as wide.
+    """
+    new = _general_update(operation, convert(x, values.dtype), index, values, hints)
+    return set_(x, index, convert(_read_back(new, index, hints), x.dtype), hints)
+
+
+def _read_back(x, index, hints):
+    indices_are_sorted, unique_indices, mode, wrap = hints
+    return read(x, index, mode, None, indices_are_sorted, unique_indices, wrap)
+
+
+def _converted(operation: _Operation, values, x):
+    """The values of an update in the dtype in which elements of ``x`` are combined with them: that of ``x``, or, with a
+    warning, a wider one where that loses something and elements are not just replaced.
+    """
     values = values if type(values) in SCALARS else from_object(values)
     dtype, weak = dtype_of(values)
     if dtype != x.dtype and not dtypes.is_extended(x.dtype):
@@ -410,6 +437,8 @@ def _converted(values, x):
                 FutureWarning,
                 stacklevel=dtypes.levels_to_user(),
             )
+            if operation is not SET:
+                return convert(values, promoted)
     if type(values) is int and values > 0 and dtypes.KIND.get(x.dtype) == "u" and values <= dtypes.iinfo(x.dtype).max:
         return convert_as_asked(values, x.dtype)  # the upper half of the widest unsigned integers
     return convert(values, x.dtype, x.weak_type) if type(values) in SCALARS or values.dtype != x.dtype else values
@@ -438,22 +467,25 @@ maximum = _updating(MAXIMUM)
 # ---- traced masks
 
 
-def _where_mask(x, index, position: int, values, combine):
-    """The update at a traced mask: ``combine`` everywhere, then a choice by the mask."""
+def _where_mask(x, index, position: int, updated: Callable):
+    """The update at a traced mask: made everywhere, then a choice by the mask."""
     part, mask, first, others = masked_part(x, index, position)
-    values = _spread_values(values, part, mask, first)
     spread = lax.broadcast_in_dim(mask, part.shape, tuple(range(first, first + mask.ndim)))
-    new = lax.select(spread, combine(part, values), part)
+    new = lax.select(spread, updated(part, mask, first), part)
     return new if others is None else set_(x, others, new, (False, True, None, True))
 
 
-def _spread_values(values, part, mask, first: int):
+def _combined(operation: _Operation, values, part, mask, first: int):
+    """Every element of ``part`` combined with its value."""
+    values = _spread_values(operation, values, part, mask, first)
+    return convert(operation.combine(convert(part, values.dtype), values), part.dtype, part.weak_type)
+
+
+def _spread_values(operation: _Operation, values, part, mask, first: int):
     """Values that do not depend on the number of true elements, for every element of ``part``."""
-    if values is None:
-        return None
     if type(values) is Selection:
-        return _corresponding(values, part, mask, first)
-    values = _converted(values, part)
+        return _corresponding(operation, values, part, mask, first)
+    values = _converted(operation, values, part)
     rest = part.shape[:first] + part.shape[first + mask.ndim :]
     after = len(rest) - first
     if values.ndim > after:  # the axis of the selected elements: only one value for all of them will do
@@ -466,11 +498,11 @@ def _spread_values(values, part, mask, first: int):
     return lax.broadcast_in_dim(values, part.shape, tuple(kept))
 
 
-def _corresponding(values: Selection, part, mask, first: int):
+def _corresponding(operation: _Operation, values: Selection, part, mask, first: int):
     """The elements of a selection by the same mask, in the places of those that they replace."""
     if not same_value(values.source, mask):
         values.refuse("an update at another mask")
-    array, after = _converted(values.array, part), part.ndim - first - mask.ndim
+    array, after = _converted(operation, values.array, part), part.ndim - first - mask.ndim
     before = array.shape[: values.axis]
     behind = array.shape[values.axis + 1 :]
     if len(behind) != after:
