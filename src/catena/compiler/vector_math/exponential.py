@@ -5,7 +5,7 @@ minimax polynomial for exp(r), then one product by 2^n. Where a vector has resul
 made by integers: processors take a hundred cycles for each product that is subnormal, or underflows to zero.
 """
 
-from . import fitted, pieces, tables, text
+from . import fitted, helpers, pieces, tables, text
 from .constants import LN2, LOG2_E
 from .double_double import Pair, fast_two_sum
 from .polynomials import fitted_to
@@ -17,6 +17,7 @@ from .text import (
     fma,
     horner,
     if_any,
+    joined,
     maximum,
     minimum,
     power_of_two,
@@ -43,17 +44,16 @@ def reduce_exp(x: Value, less: int = 0) -> tuple[Value, Value, Value]:
     return n, n_integer, fma(n, -low, fma(n, -high, x))
 
 
-def scale(x: Value, n: Value, low: Value | None = None, small: Value | None = None) -> Value:
+def scale(x: Value, n: Value, low: Value | None = None) -> Value:
     """x 2^n, rounded once, for 0 <= x < 4 and n up to where 2^n is infinite, down to twice the normal range; ``low``:
-    where 2^n is no normal number; ``small``: whether that may be so somewhere, if that is known.
+    where 2^n is no normal number.
 
     Results down to 2^(n + 1), which x >= 1 has, come from normal numbers; exp and its kin pass 2x and n - 1, so that
     2^n is finite where x 2^n is.
     """
     low = n < 1 - x.format.bias if low is None else low
     normal = x * power_of_two(n, x.elem)
-    asked, told = (low, "") if small is None else (small, SELDOM)
-    return if_any(asked, lambda: [select(low & x.equals(x), _scale_low(x, n), normal)], [normal], told)[0]
+    return if_any(low, lambda: [select(low & x.equals(x), _scale_low(x, n), normal)], [normal])[0]
 
 
 def scale_down(x: Value, n: Value, integer: Value, less: int) -> Value:
@@ -63,12 +63,16 @@ def scale_down(x: Value, n: Value, integer: Value, less: int) -> Value:
 
 def _scale_low(x: Value, n: Value) -> Value:
     """x 2^n as a number of steps of the least subnormal, which are the bits of the result below the normal numbers."""
-    fmt = x.format
-    steps = fmt.bias + fmt.mantissa_bits - 1
+    fmt, steps = x.format, _steps(x)
     count, first = x * power_of_two(n + steps, x.elem), 2.0**fmt.mantissa_bits
     subnormal = (count + first).bits() - x.like(first).bits()  # adding rounds to an integer
     normal = count.bits() - (steps << fmt.mantissa_bits)
     return select(count < first, subnormal, normal).as_float(x.elem)
+
+
+def _steps(x: Value) -> int:
+    """2 to this is the number of steps in one."""
+    return x.format.bias + x.format.mantissa_bits - 1
 
 
 def exp_minus_one_reduced(r: Value) -> Value:
@@ -76,18 +80,28 @@ def exp_minus_one_reduced(r: Value) -> Value:
     return fma(r * r, horner(r, tables.EXP[r.elem]), r)
 
 
-def exp(x: Value, small: Value | None = None) -> Value:
-    """`small` says whether some result may be neither zero nor a normal number, if that is known."""
+def exp(x: Value) -> Value:
     least, greatest = EXP_RANGE[x.elem]
     n, integer, r = reduce_exp(minimum(maximum(x, least), greatest) + NEGLIGIBLE[x.elem], 1)
-    return _doubled(fma(exp_minus_one_reduced(r), 2.0, 2.0), n, integer, small, x < least)
+    return _halved_times(fma(exp_minus_one_reduced(r), 2.0, 2.0), n, integer)
 
 
-def _doubled(x: Value, n: Value, integer: Value, small: Value | None, vanishes: Value) -> Value:
-    """x 2^(n - 1), see `scale`; zero where the exponential `vanishes`, which is not small."""
-    if small is None:
-        return scale_down(x, n, integer, 1)
-    return select(vanishes, 0.0, scale(x, integer - 1, small=small))
+def _halved_times(x: Value, n: Value, integer: Value) -> Value:
+    """x 2^(n - 1) for 1 <= x < 3, see `scale`. Vectors of sixteen floats have no branch, which is often guessed wrong
+    where some take it: up to 2^-125 their bits are the number of steps, which one instruction makes.
+    """
+    low = n < 2.0 - x.format.bias
+    if x.type != helpers.STEPS.floats:
+        return scale(x, integer - 1, low)
+    more = select(low, integer.like(_steps(x) << x.format.mantissa_bits), 0)
+    return _counted(x * (power_of_two(integer - 1, x.elem).bits() + more).as_float(x.elem), low)
+
+
+def _counted(x: Value, low: Value) -> Value:
+    """x, and the float whose bits are x where that is `low`."""
+    (x, low), steps = joined(x, low), helpers.STEPS
+    x.writer.declares |= {steps.definition, steps.declared}
+    return x.writer.emit(x.type, f"call {x.type} {steps.name}({x.type} {x.name}, {low.type} {low.name})")
 
 
 def short_exp(x: Value) -> Value:
@@ -128,13 +142,12 @@ def exp_sum(high: Value, low: Value) -> Value:
     return exp_sum_times(high, low, high.like(1.0))
 
 
-def exp2(x: Value, small: Value | None = None) -> Value:
-    """See `exp`."""
+def exp2(x: Value) -> Value:
     least, greatest = EXP2_RANGE[x.elem]
     bound = minimum(maximum(x, least), greatest) + NEGLIGIBLE[x.elem]
     n, integer = round_to_integer(bound, offset=x.format.bias - 1)
     r = bound - n
-    return _doubled(fma(r + r, horner(r, tables.EXP2[x.elem]), 2.0), n, integer, small, x < least)
+    return _halved_times(fma(r + r, horner(r, tables.EXP2[x.elem]), 2.0), n, integer)
 
 
 def expm1(x: Value) -> Value:

@@ -20,11 +20,13 @@ LEAST, LEAST_OF_BOTH = -104, -63  # exponents of 2
 SIZE = 0x7FFFFFFF  # the bits of a number but its sign
 EXPONENT = 1 << 23  # the least bit of an exponent, whose bias is 127
 ROOM = 3  # how many powers of two products are looked at beyond the subnormal ones: factors of these may be so large
+FAR_ABOVE = ROOM - 125 + 25  # to what is no less than 2 to this, these products add less than half of its last bit
 
-# Functions, what 2 is to them, and from where on they are no zeros, which are not small: masks make many.
+# Functions of x and of whether something is small, what 2 is to them, and from where on they are no zeros, which are
+# not small: masks make many.
 TELLING: dict[str, tuple[Callable[..., Value], float, dict[str, tuple[float, float]]]] = {
-    "exp": (exponential.exp, math.log(2.0), exponential.EXP_RANGE),
-    "exp2": (exponential.exp2, 1.0, exponential.EXP2_RANGE),
+    "exp": (lambda x, small: exponential.exp(x), math.log(2.0), exponential.EXP_RANGE),
+    "exp2": (lambda x, small: exponential.exp2(x), 1.0, exponential.EXP2_RANGE),
     "logistic": (exponential.logistic, math.log(2.0), exponential.EXP_RANGE),
 }
 PRODUCT, PRODUCT_SUM, QUOTIENT = "small_product", "small_product_sum", "small_quotient"
@@ -104,15 +106,14 @@ def _quotient(x: Value, y: Value, small: Value) -> Value:
 
 
 def _product_sum(x: Value, y: Value, z: Value, small: Value) -> Value:
-    """x y + z, rounded once. What is far above the product stays itself."""
+    """x y + z, rounded once. What is far above such a product stays itself."""
 
     def rare() -> Value:
-        first, added = x.bits() & SIZE, z.bits() & SIZE
-        total = first + (y.bits() & SIZE)
-        normal = added.is_above(EXPONENT - 1)
-        stays = normal & (added + (127 - 28) * EXPONENT).is_above(total) & total.like(255 * EXPONENT).is_above(total)
-        slow = total.like((128 + ROOM) * EXPONENT).is_above(total) & first.differs(0) | (~normal & added.differs(0))
-        return either(slow & ~stays, lambda: _summed(x, y, z), lambda: fma(select(stays, 0.0, x), y, z))
+        first = x.bits() & SIZE
+        is_low = first.like((128 + ROOM) * EXPONENT).is_above(first + (y.bits() & SIZE)) & first.differs(0)
+        added = z.bits() & SIZE
+        is_near = added.like((127 + FAR_ABOVE) * EXPONENT).is_above(added) & (is_low | added.differs(0))
+        return either(is_near, lambda: _summed(x, y, z), lambda: fma(select(is_low, 0.0, x), y, z))
 
     return either(small, rare, lambda: fma(x, y, z), SELDOM)
 
