@@ -80,6 +80,9 @@ ALIKE = [
     "a chain",
     "a loop",
     "running sums",
+    "running sums of rows",
+    "in place",
+    "a diagonal",
 ]
 
 

@@ -351,6 +351,40 @@ def test_places_in_other_lengths_compile_nothing_again(case, compiled):
         np.testing.assert_array_equal(got, np.asarray(f(*args)))
 
 
+def repeated(f):
+    return lambda x: jax.lax.fori_loop(0, 3, lambda _, c: f(c), x)
+
+
+APART = {  # whose lanes may not be done twice, or lie apart
+    "a light loop in place": (repeated(lambda c: c * 0.5 + 1), lambda n: (values(n),)),
+    "a loop in place": (repeated(jnp.sin), lambda n: (values(n),)),
+    "running sums of rows": (lambda x: jnp.cumsum(x, 1), lambda n: (values((n, 9)),)),
+    "a diagonal": (jnp.trace, lambda n: (values((n, n)),)),
+}
+
+
+@pytest.mark.parametrize("case", APART)
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_the_last_lanes_are_in_no_text(case, compiled):
+    f, make = APART[case]
+    step = jax.jit(f)
+    of_lengths = [make(n) for n in (1301, 1411, 1423, 1501)]
+    results = [np.asarray(step(*args)) for args in of_lengths]
+    plans = [*compiled]
+    assert len({plan.entry.text for plan in plans}) == 1
+    assert [defined(plan) for plan in plans[1:]] == [0, 0, 0]
+    for args, got in zip(of_lengths, results, strict=True):
+        np.testing.assert_allclose(got, np.asarray(f(*args)), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_arrays_on_the_stack_are_of_few_sizes(compiled):
+    step = jax.jit(lambda x: jnp.searchsorted(jnp.linspace(0, 1, 100), x))
+    for n in (131, 147, 201, 222):
+        step(values(n))
+    assert len({plan.entry.text for plan in compiled}) == 1
+
+
 ROUTINES = {
     "eigenvalues": (jnp.linalg.eigvalsh, lambda n: (jnp.eye(n) + 1,)),
     "factors of a batch": (jnp.linalg.cholesky, lambda n: (jnp.stack([jnp.eye(n) + 1, jnp.eye(n) * n]),)),

@@ -46,6 +46,11 @@ def scanned(x):
     return jax.lax.scan(lambda c, y: (0.9 * c + jnp.tanh(y), c), jnp.zeros(x.shape[1]), x)
 
 
+def in_place(x):
+    light = jax.lax.fori_loop(0, 3, lambda _, c: c * 0.5 + 1, x)
+    return light, jax.lax.fori_loop(0, 3, lambda _, c: jnp.sin(c) * x, x)
+
+
 def spread(x):
     centred = x - jnp.mean(x, -1, keepdims=True)
     return centred / jnp.sqrt(jnp.var(x, -1, keepdims=True) + 1e-5)
@@ -72,6 +77,9 @@ PROGRAMS = {
     "places": (lambda x: x[jnp.argsort(x[:, 0])[::2]] + x[-1], lambda n: [(n, 5)]),
     "interpolation": (lambda x, y: jnp.interp(x, jnp.linspace(-1, 1, y.shape[0]), y), lambda n: [(n,), (n // 2 + 2,)]),
     "running sums": (lambda x: (jnp.cumsum(x), jnp.cumsum(x.reshape(-1, 1) * x[:4], 0)), lambda n: [(n,)]),
+    "running sums of rows": (lambda x: (jnp.cumsum(x, 1), jax.lax.cummax(x[:, ::2], axis=1)), lambda n: [(n, 7)]),
+    "in place": (in_place, lambda n: [(n,)]),
+    "a diagonal": (lambda x: (jnp.trace(x), jnp.diagonal(x)), lambda n: [(n, n)]),
     "a matrix factorised": (lambda x: jnp.linalg.cholesky(x @ x.T + 9 * jnp.eye(x.shape[0])), lambda n: [(n, 8)]),
 }
 

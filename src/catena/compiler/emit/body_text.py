@@ -9,6 +9,7 @@ from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter, constant_of
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
+from catena.compiler.graph import affine
 from catena.compiler.graph.symbols import whole
 from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels import scheduling
@@ -345,6 +346,21 @@ def _between(nest, s):
         if zero.op == bound.op == "const" and zero.attr == 0 <= bound.attr:
             return b
     return None
+
+
+def further(body: BodyWriter, pointers: dict, d: int, by: int) -> dict:
+    """Pointers at a later iteration of dimension `d`: so far behind or, where no text tells that, of their own."""
+    e, moved, places = body.e, {}, {}
+    for key, _, memory, offset in body.layout.accesses:
+        (base, const), k = pointers[key], affine.coefficient(offset, d)
+        if e.size(k) == k:
+            moved[key] = base, const + by * k
+            continue
+        place = base, memory, k
+        if place not in places:
+            places[place] = e.element(base, memory, e.size(by * k))
+        moved[key] = places[place], const
+    return moved
 
 
 def apart(body: BodyWriter, copies: list[Copy]) -> list[Copy]:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from catena.compiler.emit import ahead, cascades, extremes, folds, joins, masks, pauses, seams, streams
-from catena.compiler.emit.body_text import THERE, BodyWriter, Copy, apart
+from catena.compiler.emit.body_text import THERE, BodyWriter, Copy, apart, further
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.branches import when
 from catena.compiler.emit.emitter import Emitter
@@ -241,12 +241,14 @@ class NestWriter:
             _folded(self, level, d, copies)
             return
         if d not in self.ranges:
-            for s in self.segments(d):
-                _write_pieces(self, level, d, s, copies)
+            _told_segments(self, level, d, copies)
             return
         r, width, unroll = self.ranges[d], self.nest.width, self.nest.unroll
         if d in self.nest.rows:
-            _rows_in_lanes(self, level, d, r, copies)
+            _lanes_there(self, level, d, r.start, r.stop, copies)
+            return
+        if self.nest.rest is not None:
+            _whole_and_rest(self, level, d, r, copies)
             return
         clamp = loops.is_idempotent(self.nest, d, self.in_place)
         if d in self.cut:
@@ -319,10 +321,7 @@ class NestWriter:
                     c.base = base
                 else:
                     c.base = self.e.op(f"add nsw i64 {base}, {u * s.width}") if _uses_base(self.nest) else None
-                    c.pointers = {
-                        k: (p, const + u * s.width * self.layout.coefficient(k, d))
-                        for k, (p, const) in inner[0].pointers.items()
-                    }
+                    c.pointers = further(self.body, inner[0].pointers, d, u * s.width)
             inner.append(c)
         self._level(level + 1, inner)
 
@@ -397,13 +396,64 @@ def _rows_joined(w: NestWriter, level: int, d: int, rows: joins.Rows, start, sto
             accumulators.finish_kept(c, there)
 
 
-def _rows_in_lanes(w: NestWriter, level: int, d: int, r: Range, copies: list[Copy]) -> None:
-    """Lanes along the rows of a block, under a mask: before and behind the block nothing may be read or written."""
-    with w._loop(level, r.start, r.stop, w.nest.width) as i:
-        lanes = joins.there(w.e, w.e.op(f"sub i64 {r.stop}, {i}"), w.nest.width)
+def _lanes_there(w: NestWriter, level: int, d: int, start, stop, copies: list[Copy]) -> None:
+    """Lanes under a mask: before and behind these iterations nothing may be read or written."""
+    with w._loop(level, start, stop, w.nest.width, cascaded=False) as i:
+        lanes = joins.there(w.e, w.e.op(f"sub i64 {stop}, {i}"), w.nest.width)
         there = copies[0].child()
         there.env[THERE] = lanes
-        _under_mask(w, level, d, i, lanes, Segment(i, r.stop, w.nest.width, 1), [there])
+        _under_mask(w, level, d, i, lanes, Segment(i, stop, w.nest.width, 1), [there])
+
+
+def _whole_and_rest(w: NestWriter, level: int, d: int, r: Range, copies: list[Copy]) -> None:
+    """The lanes over a range that begins anywhere: whole blocks, and what is left behind them."""
+    e, width, unroll = w.e, w.nest.width, w.nest.unroll
+    count = e.op(f"sub i64 {r.stop}, {r.start}")
+    whole = e.op(f"add i64 {r.start}, {e.op(f'and i64 {count}, {-width * unroll}')}")
+    with when(e, e.op(f"icmp slt i64 {r.start}, {whole}")):
+        w._segment(level, d, Segment(r.start, whole, width, unroll), copies)
+    with when(e, e.op(f"icmp slt i64 {whole}, {r.stop}")):
+        _open_rest(w, level, d, whole, r.stop, copies)
+
+
+def _open_rest(w: NestWriter, level: int, d: int, start, stop, copies: list[Copy]) -> None:
+    """What whole blocks of lanes leave, whatever it is."""
+    if w.nest.rest == "masked":
+        _lanes_there(w, level, d, start, stop, copies)
+        return
+    e, size = w.e, w.nest.width
+    left = e.op(f"sub i64 {stop}, {start}")
+    if w.nest.unroll > 1:
+        at = e.op(f"add i64 {start}, {e.op(f'and i64 {left}, {-size}')}")
+        with when(e, e.op(f"icmp slt i64 {start}, {at}")):
+            w._segment(level, d, Segment(start, at, size, 1), copies)
+    else:
+        at = start
+    while size := size // 2:
+        some = e.op(f"and i64 {left}, {size}")
+        with when(e, e.op(f"icmp ne i64 {some}, 0")):
+            w.body.width = size
+            w._block(level, d, at, Segment(at, stop, size, 1), copies)
+        at = e.op(f"add i64 {at}, {some}")
+    w.body.width = 1
+
+
+def _told_segments(w: NestWriter, level: int, d: int, copies: list[Copy]) -> None:
+    """The segments of a dimension whose extent is known, but for the last lanes, whose number need not be told."""
+    n, block = w.nest.extents[d], w.nest.block(d)
+    if w.small or w.nest.rest is None or not n % block:
+        for s in w.segments(d):
+            _write_pieces(w, level, d, s, copies)
+        return
+    whole = n - n % block
+    if n > block:
+        _write_pieces(w, level, d, Segment(0, whole, w.nest.width, w.nest.unroll), copies)
+    _open_rest(w, level, d, _named(w.e, whole, 5), _named(w.e, n, 6), copies)
+
+
+def _named(e: Emitter, n: int, role: int) -> int | str:
+    """A number that the text does not tell, however small it is."""
+    return n if e.sizes is None or not n else e.sizes.named("i64", n, role)
 
 
 def _close_folds(w: NestWriter, copies: list[Copy]) -> None:
@@ -516,7 +566,7 @@ def _lanes_from(body: BodyWriter, first, type_: str = "i64") -> str | None:
 def _cut(w: NestWriter) -> set[int]:
     """The loops that are cut (see `seams`). Sums that go in blocks stay whole, and so do iterations together."""
     nest = w.nest
-    if nest.together is not None or nest.run is not None:
+    if nest.together is not None and nest.rest is None or nest.run is not None:
         return set()
     blocks = None if w.cascade is None else w.cascade.level
     levels = (k for k in range(len(w.outer), len(nest.order)) if k != blocks)
@@ -573,7 +623,7 @@ def _write_pieces(w: NestWriter, level: int, d: int, s: Segment, copies: list[Co
 
 def _pieces_of(w: NestWriter, d: int, s: Segment) -> list[seams.Piece]:
     """The pieces of a segment of known extent."""
-    if w.nest.together is not None:
+    if w.nest.together is not None and w.nest.rest is None:
         return [seams.Piece(s.start, s.stop, {})]
     if d in w.cut and s.width == w.nest.width and not s.masked:
         return seams.pieces(w.nest, d, s.stop, s.start)

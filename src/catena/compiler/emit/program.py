@@ -33,6 +33,7 @@ from catena.compiler.emit import (
     small_matrices,
     sort_steps,
     stack_steps,
+    streams,
     strided,
 )
 from catena.compiler.emit.branches import when_it_leaves
@@ -41,6 +42,7 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.marks import Marks
 from catena.compiler.emit.module import NUMBERS, TABLE, Module, Texts, digest
 from catena.compiler.graph.region import Value
+from catena.compiler.graph.symbols import recorded
 from catena.compiler.machine import Machine
 from catena.compiler.plan import steps
 from catena.compiler.plan.amx import AmxPacking, AmxProduct
@@ -98,7 +100,7 @@ class ProgramWriter:
 
     def _address(self, buffer: Buffer) -> str:
         if buffer.kind == SLOT:
-            return self.e.slot(f"[{max(buffer.bytes, 1)} x i8]", 16)
+            return self.e.slot(f"[{slot_size(buffer.bytes)} x i8]", 16)
         if buffer.kind == ARENA:
             return self.e.op(f"getelementptr i8, ptr %arena, i64 {self.number(buffer.place)}")
         if buffer.kind == CONSTANT and buffer.array is not None:
@@ -188,10 +190,16 @@ class ProgramWriter:
         return self.texts.module(entry, globals_, program, bool(self.asks), sites)
 
 
+@recorded
+def slot_size(size: int) -> int:
+    """The bytes of a slot: of more than a line a power of two, so that the entry's text tells no length."""
+    return max(size, 1) if size <= streams.LINE else 1 << (size - 1).bit_length()
+
+
 def _copy(w: ProgramWriter, step: steps.Copy) -> None:
     target, source, part = w.pointer(step.target), w.pointer(step.source), w.machine.memory.copied
     if w.pool is None or step.bytes < 2 * part:
-        for i in range(0, step.bytes, step.piece or step.bytes or 1):
+        for i in range(0, step.bytes, step.piece) if step.piece else (0,):
             to, start = (w.e.op(f"getelementptr i8, ptr {p}, i64 {i}") if i else p for p in (target, source))
             w.copy_bytes(to, start, step.piece or step.bytes)
     else:

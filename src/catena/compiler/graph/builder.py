@@ -67,6 +67,7 @@ class Builder:
         self.region, self.loop = Region([]), loop
         self.multiplied = multiplied  # the narrow numbers that the processor multiplies: `Machine.multiplied`
         self.checks = checks or Checks(frozenset(), self.region.sites)  # what the equations are tested for
+        self.expected: list[tuple] = []  # shape and dtype of each result of the equation that is being lowered
         self._known: dict[Any, Value] = {}
         self._source: Any = None  # of the equation that is being lowered
 
@@ -399,11 +400,12 @@ class Builder:
     def _equation(self, eqn, env, products: dict) -> None:
         rule = multiply_adds.rule(self, eqn, env, products) or eqn.primitive.lower or eqn.primitive.rule("lower")
         operands = [self._literal(v) if type(v) is Literal else env[v] for v in eqn.invars]
-        by_parts = in_parts(eqn)
+        by_parts, expected = in_parts(eqn), [physical(v.aval) for v in eqn.outvars]
+        self.expected = expected
         results = self.call(by_parts, operands) if by_parts else self.checks.around(self, eqn, rule, operands)
-        for var, out in zip(eqn.outvars, results, strict=True):
+        for var, out, (shape, dtype) in zip(eqn.outvars, results, expected, strict=True):
             aval = var.aval
-            if (out.shape, out.dtype) != (aval.shape, aval.dtype) and (out.shape, out.dtype) != physical(aval):
+            if (out.shape, out.dtype) not in ((shape, dtype), (aval.shape, aval.dtype)):
                 raise CompileError(f"lower rule of {eqn.primitive.name!r} gave {out!r} where {var.aval} was expected")
             env[var] = out
 

@@ -87,12 +87,14 @@ class Together(NamedTuple):
     """So many iterations of a dimension that are done at once: the innermost one, cut into `squares` with the lanes
     that are transposed whole; one in which lanes read at the same `places`; all of `short` rows (see `short_rows`); or
     some that do not wait for each other, where those of other dimensions do (`apart`); some that `share` what they fold
-    with. Of the lanes of vectors of `chooses` bytes, any are chosen at once, if they have `least` (see `Machine`).
+    with; or lanes that whole blocks leave and that may not be done twice, however many these are: under a mask
+    (`masked`), or in vectors of half as many each (`halves`). Of the lanes of vectors of `chooses` bytes, any are
+    chosen at once, if they have `least` (see `Machine`).
     """
 
     dim: int
     size: int
-    what: Literal["squares", "places", "short", "apart", "share", "tables"]
+    what: Literal["squares", "places", "short", "apart", "share", "tables", "masked", "halves"]
     chooses: int = 0
     least: int = 4
 
@@ -151,6 +153,11 @@ class Nest:
     def short(self) -> int | None:
         """The dimension of rows that are shorter than a vector."""
         return self.together.dim if self.together is not None and self.together.what == "short" else None
+
+    @property
+    def rest(self) -> str | None:
+        """How lanes that whole blocks leave are done, where the text does not tell how many these are."""
+        return self.together.what if self.together is not None and self.together.what in ("masked", "halves") else None
 
     @property
     def staged(self) -> Staged | None:

@@ -18,12 +18,14 @@ from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import by_columns, columns, merging, moves, short_rows, splitting
 from catena.compiler.kernels.body import Stmt
 from catena.compiler.kernels.conditions import LOADS
-from catena.compiler.kernels.loops import COMBINE, COPIES, Fold, Nest, Together, is_extreme
+from catena.compiler.kernels.loops import COMBINE, COPIES, Fold, Nest, Together, is_extreme, is_idempotent
 from catena.compiler.kernels.places import shares_place, table
 from catena.compiler.machine import Machine
 from catena.core.dtypes import KIND
 
 DIVIDED = ("div", "rem", "sqrt", "integer_pow")  # of which a scalar is an instruction or two
+LIGHT = 12  # statements that may be written several times
+LEAST_MASKED = 8  # vectors of running folds, whose elements lie apart, before those under a mask take next to no time
 FEW = 4  # iterations of a nest without lanes: scalars in registers need no shuffles
 
 
@@ -83,6 +85,27 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         if kept and light and in_copies and not in_place and vector in inner:
             _share_loads(nest, kept[-1], vector, machine)
     return nest
+
+
+def leave_rest_open(nest: Nest, machine: Machine, in_place: bool) -> None:
+    """Chooses how lanes behind whole blocks, which may not be done twice, are done without the text telling how many
+    these are. What is read soon after it was written under a mask waits for that: of light loops it is written by
+    vectors of half as many lanes each.
+    """
+    d = nest.vector
+    if d is None or d in nest.reduced or is_idempotent(nest, d, in_place) or nest.extents[d] <= nest.width:
+        return
+    if nest.sequential or nest.together is not None or nest.is_checked or any(s.mask >= 0 for s in nest.stores):
+        return
+    light = len(nest.stmts) <= LIGHT and not any(s.op in COSTLY for s in nest.stmts)
+    if light and not nest.folds and nest.order[-1] == d:
+        nest.together = Together(-1, 1, "halves")
+        return
+    types = {s.type for s in nest.stmts if s.op in LOADS} | {s.dtype for s in nest.stores}
+    types |= {dtype for f in nest.folds for _, dtype, _ in f.dests}
+    enough = not nest.folds or nest.extents[d] >= LEAST_MASKED * nest.width
+    if enough and not columns.offsets(nest, d) and all(machine.masks(TYPES[t].bytes) for t in types):
+        nest.together = Together(-1, 1, "masked")
 
 
 def put_lanes_along_rows(nest: Nest, machine: Machine) -> None:

@@ -38,6 +38,7 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
         _in_bands(p, frame, nest, found, in_place)
         return
     _count(p, nest)
+    scheduling.leave_rest_open(nest, p.machine, in_place)
     if not in_place and not p.depth and _streams(p.machine, nest, part_of):
         _stream(nest)
         staging.plan(p.machine, nest)

@@ -94,4 +94,4 @@ def may_open(nest: Nest, d: int, in_place: bool) -> bool:
     n = nest.extents[d]
     if n <= nest.width or n < nest.block(d):
         return False
-    return d in nest.reduced or is_idempotent(nest, d, in_place) or n % nest.block(d) == 0
+    return d in nest.reduced or nest.rest is not None or is_idempotent(nest, d, in_place) or n % nest.block(d) == 0

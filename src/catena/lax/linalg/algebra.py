@@ -56,15 +56,11 @@ def kernel_primitive(
         outs = kernel(*xs, **convert(**params))
         return outs if multiple_results else outs[0]
 
-    def out_specs(xs, params):
-        avals = abstract(*[ShapedArray(x.shape, x.dtype) for x in xs], **params)
-        return [(a.shape, a.dtype) for a in (avals if multiple_results else [avals])]
-
     def lower_rule(b, *xs, **params):
         if lower is not None:
-            results = lower(b, *xs, outs=out_specs(xs, params), **params)
+            results = lower(b, *xs, outs=b.expected, **params)
         else:
-            results = b.library(name, list(xs), out_specs(xs, params), **convert(**params))
+            results = b.library(name, list(xs), b.expected, **convert(**params))
         return results if multiple_results else results[0]
 
     def batch_in_front(axis, args, dims, **params):
