@@ -10,7 +10,7 @@ from catena.compiler.graph import affine, symbols
 from catena.compiler.graph.forms import COSTLY, OPS
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import TYPES
-from catena.compiler.kernels import conditions, schedules, scheduling, short_rows
+from catena.compiler.kernels import conditions, cutting, schedules, scheduling, short_rows
 from catena.compiler.kernels.loops import Nest, Store
 from catena.compiler.machine import Machine, Memory
 from catena.compiler.plan import ahead, alike, bands, elements, partial, pauses, ranges, sharing, staging, stitch
@@ -33,6 +33,11 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
     """Adds the steps that run a nest; `in_place` says that it writes memory which it reads, `part_of` how many bytes it
     and others write one after the other, where others do.
     """
+    if not in_place and (parts := cutting.cut(nest, p.machine)):
+        for each in parts:
+            written = frame.fused.region.values[each.stores[0].buffer].nbytes
+            launch(p, frame, each, part_of=max(part_of, written))
+        return
     schedules.schedule(nest, p.machine, in_place, _few(p, frame, nest))
     if (found := _bands(p, nest, in_place)) is not None:
         _in_bands(p, frame, nest, found, in_place)

@@ -108,11 +108,11 @@ class Storage:
         these. What is folded is cut where parts meet, so parts are long there if they have as many elements.
         """
         users = self._joined(self.users[v.number])
-        while len(users) == 1 and users[0].form == "map":
+        while len(users) == 1 and (users[0].form == "map" or _keeps_parts(users[0], v)):
             last = users[0].number
             users = self.users[last]
             if last in self.needed or len(users) > 1:
-                return math.prod(v.shape[v.params.dimension + 1 :]) >= PART_ROW
+                return _has_long_parts(v)
         return bool(users) and all(_folds_parts(u, v) for u in users)
 
     def _joined(self, users: list) -> list:
@@ -211,7 +211,7 @@ class Storage:
             return FORMS[v.form].view
         if user.form == "gather" and v is user.args[0] and v not in user.args[1:] and user.size * FEWER <= v.size:
             return False
-        if user.form == "pad" and (user.size - v.size) * BORDER <= user.size:
+        if user.form == "pad" and _has_little_border(user, v):
             return any(between for *_, between in user.params.config)
         return not is_read_once(v, user) and FORMS[user.form].rereads
 
@@ -291,6 +291,31 @@ def _reads_less(user: Value, v: Value) -> bool:
         return True
     in_lanes = user.ndim - 1 in user.params.offset_dims and user.shape[-1] >= WIDE
     return in_lanes and v.params.dimension < v.ndim - 1 and user.size <= v.size
+
+
+def _has_long_parts(v: Value) -> bool:
+    """Whether what is joined are long rows, or parts that lie one behind the other in memory."""
+    d = v.params.dimension
+    row = math.prod(v.shape[d + 1 :])
+    return row >= PART_ROW or math.prod(v.shape[:d]) == 1 and v.size >= PART_ROW * len(v.args)
+
+
+def _has_little_border(pad: Value, v: Value) -> bool:
+    """Whether little is computed for the border of a pad. Loops are cut where rows begin that it adds, and so are long
+    rows: of the border, some lanes are computed.
+    """
+    inside, whole = v.size, pad.size
+    if v.ndim and (v.shape[-1] >= LONG_ROW or v.shape[-1] == pad.shape[-1] >= LANES):
+        inside, whole = v.shape[-1], pad.shape[-1]
+    return (whole - inside) * BORDER <= whole
+
+
+def _keeps_parts(user: Value, v: Value) -> bool:
+    """Whether a view of what parts are joined in moves elements within each part alone."""
+    d = v.params.dimension
+    if user.form == "reverse":
+        return d not in user.params.dims
+    return user.form == "pad" and user.params.config[d] == (0, 0, 0)
 
 
 def _folds_parts(user: Value, v: Value) -> bool:
