@@ -83,6 +83,8 @@ ALIKE = [
     "running sums of rows",
     "in place",
     "a diagonal",
+    "draws",
+    "a linear system",
 ]
 
 

@@ -46,6 +46,10 @@ def scanned(x):
     return jax.lax.scan(lambda c, y: (0.9 * c + jnp.tanh(y), c), jnp.zeros(x.shape[1]), x)
 
 
+def dropped(key, x):
+    return jnp.where(jax.random.bernoulli(key, 0.9, x.shape), x, 0), jax.random.normal(key, x.shape[:1])
+
+
 def in_place(x):
     light = jax.lax.fori_loop(0, 3, lambda _, c: c * 0.5 + 1, x)
     return light, jax.lax.fori_loop(0, 3, lambda _, c: jnp.sin(c) * x, x)
@@ -80,6 +84,8 @@ PROGRAMS = {
     "running sums of rows": (lambda x: (jnp.cumsum(x, 1), jax.lax.cummax(x[:, ::2], axis=1)), lambda n: [(n, 7)]),
     "in place": (in_place, lambda n: [(n,)]),
     "a diagonal": (lambda x: (jnp.trace(x), jnp.diagonal(x)), lambda n: [(n, n)]),
+    "draws": (lambda x: dropped(jax.random.key((9 * x[0, 0]).astype("int32")), x), lambda n: [(n, 3)]),
+    "a linear system": (lambda x: jnp.linalg.solve(x + 999 * jnp.eye(x.shape[0]), x[0]), lambda n: [(n, n)]),
     "a matrix factorised": (lambda x: jnp.linalg.cholesky(x @ x.T + 9 * jnp.eye(x.shape[0])), lambda n: [(n, 8)]),
 }
 

@@ -102,7 +102,8 @@ def _jvp(find, combine):
 
 def _lower(b, x, *, name, axis, reverse):
     if dtypes.is_complex(x.dtype) and name in _BY_TREE:
-        return b.call(_tree(name, axis, reverse, ShapedArray(x.shape, x.dtype)), [x])[0]
+        closed = b.traced(lambda *shape: _tree(name, axis, reverse, ShapedArray(shape, x.dtype)), *x.shape)
+        return b.call(closed, [x])[0]
     return b.cumulative(name[3:], x, axis, reverse)
 
 

@@ -134,7 +134,10 @@ def _closed(key_aval, shape, dtype, algorithm) -> ClosedJaxpr:
 
 
 def _lower(b, key, *, shape, dtype, algorithm):
-    return b.call(_closed(ShapedArray(key.shape, key.dtype), shape, dtype, algorithm), [key])
+    def make(of_key, of_result):
+        return _closed(ShapedArray(of_key, key.dtype), of_result, dtype, algorithm)
+
+    return b.call(b.traced(make, key.shape, shape), [key])
 
 
 def _evaluate(key, *, shape, dtype, algorithm):

@@ -148,8 +148,10 @@ def _evaluate(keys, alpha, *, impl, log_space):
 
 
 def _lower(b, keys, alpha, *, impl, log_space):
-    avals = key_aval(keys.shape, impl), ShapedArray(alpha.shape, alpha.dtype)
-    return b.call(_closed(*avals, log_space, _flags()), [keys, alpha])[0]
+    def make(of_keys, of_alpha):
+        return _closed(key_aval(of_keys, impl), ShapedArray(of_alpha, alpha.dtype), log_space, _flags())
+
+    return b.call(b.traced(make, keys.shape, alpha.shape), [keys, alpha])[0]
 
 
 def _jvp(primals, tangents, *, impl, log_space):

@@ -209,8 +209,13 @@ def lower_function(kind: str):
         ndim = len(first.shape) - (impl.long and kind != "seed")
         words = first if kind == "seed" else lower_words(b, first, impl)
         operands = [words, *rest]
-        avals = tuple(ShapedArray(x.shape, x.dtype) for x in operands)
-        closed = words_jaxpr(kind, impl, avals, ndim, tuple(params.items()), flags())
+        kinds, names = [x.dtype for x in operands], tuple(params)
+
+        def make(shapes, given):
+            avals = tuple(map(ShapedArray, shapes, kinds))
+            return words_jaxpr(kind, impl, avals, ndim, tuple(zip(names, given, strict=True)), flags())
+
+        closed = b.traced(make, tuple([x.shape for x in operands]), tuple(params.values()))
         (out,) = b.call(closed, operands)
         return out if kind == "random_bits" else _wrap_lower(b, out, impl=impl)
 

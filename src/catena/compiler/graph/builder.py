@@ -51,7 +51,7 @@ from catena.compiler.graph.forms import (
     Window,
 )
 from catena.compiler.graph.region import Region, Value, too_large
-from catena.compiler.graph.symbols import Scalar, array_of, whole, wholes
+from catena.compiler.graph.symbols import Scalar, array_of, is_plain, whole, wholes
 from catena.compiler.graph.windows import Sizes
 from catena.core.dtypes import KIND, float0, is_extended
 from catena.core.errors import ADDRESSABLE, CompileError
@@ -63,8 +63,15 @@ from catena.runtime import stacks
 class Builder:
     """Writes a region, in a `loop` of this form or outside. Every method returns `Value`s; shapes are static."""
 
-    def __init__(self, checks: Checks | None = None, loop: str = "", multiplied: frozenset[str] = frozenset()):
+    def __init__(
+        self,
+        checks: Checks | None = None,
+        loop: str = "",
+        multiplied: frozenset[str] = frozenset(),
+        trace: Callable | None = None,
+    ):
         self.region, self.loop = Region([]), loop
+        self.trace = trace  # what traces for shapes that record: see `traced`
         self.multiplied = multiplied  # the narrow numbers that the processor multiplies: `Machine.multiplied`
         self.checks = checks or Checks(frozenset(), self.region.sites)  # what the equations are tested for
         self.expected: list[tuple] = []  # shape and dtype of each result of the equation that is being lowered
@@ -391,6 +398,10 @@ class Builder:
         self._source, self.checks = before, outside
         return [self._literal(v) if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
+    def traced(self, make: Callable, *given: tuple):
+        """The jaxpr that `make` gives for shapes, as tuples of numbers; of those that record, one whose numbers do."""
+        return make(*given) if self.trace is None or is_plain(given) else self.trace(make, given)
+
     def _literal(self, atom: Literal) -> Value:
         held, aval = getattr(atom.val, "_value", None), atom.aval
         if isinstance(held, np.ndarray) and held.dtype is aval.dtype and not aval.extended and held.dtype != float0:
@@ -480,7 +491,7 @@ def nested(
     are `given`, where they are not None: those of them that are a few known numbers, such as places, or one that is
     spread, are constants in the region.
     """
-    b = Builder(checks, loop, of.multiplied)
+    b = Builder(checks, loop, of.multiplied, of.trace)
     inputs = [b.input(*physical(v.aval)) for v in closed_jaxpr.jaxpr.invars]
     known = [own if x is None else fission.known(b, x) or own for x, own in zip(given, inputs)]
     b.region.outputs = b.call(closed_jaxpr, [*known, *inputs[len(known) :]])

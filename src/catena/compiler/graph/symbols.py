@@ -592,7 +592,7 @@ def computed(function: Callable) -> Callable:
     def asked(*given):
         record = _state.record
         if record is None:
-            return function(*map(_plain, given))
+            return function(*map(plain, given))
         made, text, read = _called(record, function, given)
         return record.computed(made, text, read) if read else made
 
@@ -603,14 +603,14 @@ def _called(record: Record, function: Callable, given: tuple) -> tuple[Any, str,
     """What a function makes, of plain numbers, the text of the call, and what that reads of the record."""
     read: list[str] = []
     told = ", ".join([record.told(x, read) for x in given])
-    return function(*map(_plain, given)), f"{function.__name__}({told})", tuple(read)
+    return function(*map(plain, given)), f"{function.__name__}({told})", tuple(read)
 
 
-def _plain(x):
+def plain(x):
     """What is given to a function, without its numbers being recorded."""
     if type(x) in (Symbol, Computed):
         return x.value
-    return tuple(map(_plain, x)) if type(x) is tuple else x
+    return tuple(map(plain, x)) if type(x) is tuple else x
 
 
 @recorded

@@ -22,7 +22,7 @@ from catena.compiler.machine import X86_64, Machine
 from catena.compiler.native import cache, host, kept, lengths, link, shared, subnormal_products, workers
 from catena.compiler.native.executable import Executable, Parts
 from catena.compiler.native.image import image
-from catena.compiler.native.recording import replaced
+from catena.compiler.native.recording import replaced, traced
 from catena.compiler.native.report import describe
 from catena.compiler.plan.passes import plan
 from catena.compiler.plan.program import Program
@@ -106,7 +106,7 @@ def lower(closed_jaxpr, checks: frozenset = frozenset(), machine: Machine | None
         machine = host.this_machine() if has_compiler() else X86_64
     sites: list[failures.Site] = []
     closed = simplify(closed_jaxpr)
-    b = Builder(Checks(checks, sites), multiplied=machine.multiplied)
+    b = Builder(Checks(checks, sites), multiplied=machine.multiplied, trace=traced)
     b.region.sites = sites
     inputs = [b.input(*physical(v.aval)) for v in closed.jaxpr.invars]
     b.region.outputs = b.call(closed, inputs)

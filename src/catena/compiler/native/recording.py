@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Callable, Iterator
 
+from catena.compiler.graph.symbols import SMALL, array_of, computed, plain
 from catena.compiler.native.fingerprint import NOT_RUN
-from catena.compiler.native.lengths import is_number
+from catena.compiler.native.lengths import is_number, read, scalar_of
 from catena.core.aval import ShapedArray
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from catena.core.named import NamedTuple
@@ -14,6 +16,46 @@ from catena.core.named import NamedTuple
 def replaced(closed: ClosedJaxpr, numbers: list) -> ClosedJaxpr:
     """A closed jaxpr with other numbers in place of those that `lengths.read` lists, in its order."""
     return _Replacing(numbers).jaxpr(closed)
+
+
+def traced(make: Callable[..., ClosedJaxpr], given: tuple) -> ClosedJaxpr:
+    """The jaxpr that `make` traces for shapes that record: its extents record, too. For others it is traced again, and
+    is to be of the same text, with the same small numbers and literals, but for those that are extents.
+    """
+    shapes = plain(given)
+    closed, numbers = make(*shapes), _numbers_of_traced(make, given)
+    int(numbers[0])  # which writes it down
+    found = (read(closed) or ("", []))[1]
+    return replaced(closed, [_other(x, numbers[k], shapes) for k, x in enumerate(found, 1)])
+
+
+def _other(x, number, shapes: tuple):
+    """What stands for a number of a traced jaxpr."""
+    if _extent(x, shapes) is None:
+        return x
+    return number if type(x) is int else array_of(number, x[1])
+
+
+@computed
+def _numbers_of_traced(make: Callable[..., ClosedJaxpr], given: tuple) -> tuple:
+    """What tells a traced jaxpr but for its extents, and these, where they stand in the list of its numbers."""
+    told = read(make(*given))
+    if told is None:
+        return (-1,)
+    extents = [_extent(x, given) for x in told[1]]
+    others = repr((told[0], [x if n is None else None for x, n in zip(told[1], extents, strict=True)]))
+    digest = hashlib.blake2b(others.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little"), *[n or 0 for n in extents]
+
+
+def _extent(x, shapes: tuple) -> int | None:
+    """A number of a jaxpr that may hang on an extent; literals that are none are rather constants."""
+    n = x if type(x) is int else scalar_of(*x).item()
+    return n if n.__class__ is int and n >= SMALL and (n is x or _is_among(n, shapes)) else None
+
+
+def _is_among(n: int, shapes) -> bool:
+    return any(_is_among(n, x) for x in shapes) if type(shapes) is tuple else n == shapes
 
 
 class _Replacing:

@@ -306,8 +306,10 @@ def _exchanged_jaxpr(aval, size: int):
 
 
 def _permutation_lower(b, pivots, *, outs, permutation_size):
-    aval = ShapedArray(pivots.shape, pivots.dtype)
-    return b.call(_exchanged_jaxpr(aval, permutation_size), [pivots])
+    def make(shape, given):
+        return _exchanged_jaxpr(ShapedArray(shape, pivots.dtype), *given)
+
+    return b.call(b.traced(make, pivots.shape, (permutation_size,)), [pivots])
 
 
 lu_pivots_to_permutation_p = kernel_primitive(
