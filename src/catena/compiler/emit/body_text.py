@@ -166,7 +166,7 @@ class BodyWriter:
             t = TYPES[self.nest.stmts[between.args[0]].type]
             x, bound = _operands(self, between, c, width)
             return self.e.op(f"icmp ult {vector(t.register, width)} {x}, {bound}")
-        if self.layout.divides(i):
+        if s.op == "div_by_inverse" and self.layout.divisions.is_by_divider(i):
             s = s._replace(op="div", args=s.args[:2])
         types = [TYPES[self.nest.stmts[a].type] for a in s.args]
         return ops.emit(self.e, s.op, TYPES[s.type], _operands(self, s, c, width), types, s.attr, width)

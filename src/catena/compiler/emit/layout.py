@@ -8,21 +8,12 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from catena.compiler import vector_math
-from catena.compiler.emit import joins, small
+from catena.compiler.emit import divisions, joins, small
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
-from catena.compiler.graph.symbols import is_power_of_two
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import columns, conditions
 from catena.compiler.kernels.loops import LOADS, Nest
-from catena.compiler.vector_math.inverses import MODERATE
-
-# How many lanes there are at least where dividers take longest of all, and their cycles for a vector of 16 floats, or
-# of 8 doubles; what multiplies by an inverse and corrects that takes 4. Two other operations are done in a cycle.
-DIVIDERS = {"float": (16, 10), "double": (4, 16)}
-CORRECTING, AT_ONCE = 4, 2
-DIVIDED = frozenset(["div", "div_by_inverse", "sqrt"])  # what dividers do
-QUOTIENTS = {"float16": "quotient_of_halves", "bfloat16": "quotient_of_bfloat16"}  # what is rounded to fewer bits
 
 
 class Layout:
@@ -88,67 +79,14 @@ class Layout:
         """The statements that tell whether something may be small."""
         return small.told(self)
 
+    @cached_property
+    def divisions(self) -> divisions.Divisions:
+        """How quotients are made."""
+        return divisions.Divisions(self.nest)
+
     def function(self, i: int) -> str:
         """The function of the library that a statement is; of divisions, which are none, where these take longest."""
-        s, v = self.nest.stmts[i], self.nest.vector
-        if s.op != "div" or v is None or (register := TYPES[s.type].register) not in DIVIDERS:
-            return s.op
-        lanes, cycles = DIVIDERS[register]
-        by = self.nest.stmts[s.args[1]]
-        if self.nest.width < lanes or by.op == "const" and is_power_of_two(by.attr):
-            return s.op
-        # Quotients of what may be small, told by `s.attr`, are long, and stay so.
-        several, divided = (self._inverted, self._divided) if s.attr is None else (1, 1)
-        if self._is_longer(cycles, several, divided) or self.nest.extents[v] < 2 * self.nest.width:
-            return s.op
-        if s.type in QUOTIENTS:
-            return QUOTIENTS[s.type]
-        if self._is_of_integers(s, by):
-            return "quotient_of_integers"
-        return "one_of_quotients" if divided > 1 else "quotient"
-
-    def divides(self, i: int) -> bool:
-        """Whether the divider does a division by what is inverted all the same: beside so much it takes no time, and
-        of floats that are folded, so many copies of the body stand in a text that the function would be called.
-        """
-        s = self.nest.stmts[i]
-        if s.op != "div_by_inverse":
-            return False
-        if self.nest.folds and s.type == "float32":
-            return True
-        by_inverses = sum(s.op == "div_by_inverse" for s in self.nest.stmts)
-        return self._is_longer(DIVIDERS[TYPES[s.type].register][1], by_inverses, self._divided)
-
-    def _is_longer(self, cycles: int, several: int, divided: int) -> bool:
-        """Whether so many corrected products, and the other operations, take longer than a divider does."""
-        return self._work / AT_ONCE + CORRECTING * several > cycles * divided
-
-    def _is_of_integers(self, s, by) -> bool:
-        """Whether an integer that was converted is divided by a constant, as colours are by 255."""
-        x = self.nest.stmts[s.args[0]]
-        source = TYPES[self.nest.stmts[x.args[0]].type] if x.op == "convert" else None
-        least, most, _ = MODERATE[TYPES[s.type].register]
-        is_short = source is not None and source.kind in "iu" and source.bytes <= 4
-        return is_short and by.op == "const" and bool(least <= by.attr <= most)
-
-    @cached_property
-    def _work(self) -> float:
-        """The operations in lanes: no end of them where there are functions of the library."""
-        lanes = [s for s, depends in zip(self.nest.stmts, self.nest.depends) if depends >> (self.nest.vector or 0) & 1]
-        is_long = any(s.op in vector_math.NAMES for s in lanes)
-        return math.inf if is_long else sum(s.op not in LOADS for s in lanes)
-
-    @cached_property
-    def _inverted(self) -> int:
-        """How many divisions in lanes are by what these share; one at least."""
-        in_lanes = [depends >> (self.nest.vector or 0) & 1 for depends in self.nest.depends]
-        return max(1, sum(s.op == "div" and in_lanes[s.args[0]] > in_lanes[s.args[1]] for s in self.nest.stmts))
-
-    @cached_property
-    def _divided(self) -> int:
-        """How many divisions and roots there are in lanes, those by what these share among them; one at least."""
-        v = self.nest.vector or 0
-        return max(1, sum(s.op in DIVIDED and d >> v & 1 for s, d in zip(self.nest.stmts, self.nest.depends)))
+        return self.divisions.function(i) if self.nest.stmts[i].op == "div" else self.nest.stmts[i].op
 
     def known(self, i: int) -> str:
         """The parameters that are the same in all lanes, of a function that is done in two stages. What hangs on
