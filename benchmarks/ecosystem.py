@@ -153,7 +153,8 @@ def download(wheel: str, folder: Path) -> None:
 
 def tests(wheel: str, options: argparse.Namespace) -> None:
     """What a library's own tests say on catena and on JAX, file by file."""
-    sites = {kind: next((PLACE / kind).glob("lib/python*/site-packages")) for kind in ("catena", "jax")}
+    environments = {kind: environment(kind).parent.parent for kind in ("catena", "jax")}
+    sites = {kind: next(folder.glob("lib/python*/site-packages")) for kind, folder in environments.items()}
     folders = {kind: folder_of(wheel, site, PLACE, download) for kind, site in sites.items()}
     commands = {kind: command(kind, "pytest") for kind in sites}
     names = names_of(folders["catena"])

@@ -9,6 +9,7 @@ import sys
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import catena
@@ -128,6 +129,39 @@ def test_modules_that_libraries_import_from_public_packages_and_do_not_use():
             ifrt_programs.ifrt_programs.make_plugin_program
     with pytest.raises(ImportError, match="ifrt_programs is no part of catena"):
         from catena.extend import ifrt_programs  # noqa: F401
+
+
+def test_kernels_of_other_machines_are_imported_and_refuse_to_be_used():
+    with catena.as_jax():
+        from jax.experimental import pallas as pl
+        from jax.experimental.pallas import triton
+
+        with pytest.raises(AttributeError, match="jax.experimental.pallas.pallas_call is about kernels of GPUs and"):
+            pl.pallas_call
+        with pytest.raises(AttributeError, match="pallas.triton.load is about kernels of GPUs and TPUs: another mac"):
+            triton.load
+        with pytest.raises(ImportError, match="pallas.BlockSpec is about kernels of GPUs and TPUs"):
+            from jax.experimental.pallas import BlockSpec  # noqa: F401
+        assert not hasattr(pl, "pallas_call")
+    with pytest.raises(ImportError, match="catena.experimental.pallas is about kernels of GPUs and TPUs"):
+        from catena.experimental import pallas  # noqa: F401
+
+
+def test_private_names_are_what_they_are_in_jax():
+    with catena.as_jax():
+        from jax._src.core import concrete_or_error
+        from jax._src.interpreters.batching import is_vmappable
+        from jax._src.lib import xla_client
+        from jax._src.numpy.util import promote_dtypes_complex
+        from jaxlib._jax import PjitFunction
+
+        assert isinstance(catena.jit(abs), PjitFunction)
+        assert not isinstance(abs, PjitFunction)
+        assert concrete_or_error(int, 2.0) == 2
+        assert is_vmappable(catena.numpy.ones(2)) is False
+        assert issubclass(xla_client.XlaRuntimeError, RuntimeError)
+        a, b = promote_dtypes_complex(np.float32([1, 2]), 3)
+        assert (a.dtype, b.dtype, a.shape, b.shape) == ("complex64", "complex64", (2,), ())
 
 
 def test_nodes_are_taken_apart_and_rebuilt_through_the_private_registry():

@@ -317,3 +317,28 @@ def test_logspace_has_the_bits_of_compiled_programs(count):
     expected = np.asarray(catena.jit(lambda: jnp.logspace(-1.3, 2, count))())
     for _ in range(4):
         np.testing.assert_array_equal(jnp.logspace(-1.3, 2, count), expected)
+
+
+class Image:
+    """What Pillow's images are to NumPy: an object with one of its protocols, and not the method."""
+
+    def __init__(self, pixels: np.ndarray, protocol: str):
+        self.pixels, self.protocol = pixels, protocol
+
+    def __getattr__(self, name):
+        if name != self.__dict__["protocol"]:
+            raise AttributeError(name)
+        return getattr(self.pixels, name)
+
+
+@pytest.mark.parametrize("protocol", ["__array_interface__", "__array_struct__"])
+def test_objects_that_tell_numpy_where_their_elements_are(protocol):
+    pixels = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+    image = Image(pixels, protocol)
+    for made in (jnp.array(image), jnp.asarray(image)):
+        assert made.dtype == jnp.uint8
+        np.testing.assert_array_equal(made, pixels)
+    assert jnp.asarray(image, jnp.float32).dtype == jnp.float32
+    np.testing.assert_array_equal(jnp.array([image, image]), np.stack([pixels, pixels]))
+    with pytest.raises(TypeError):
+        jnp.sin(image)

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from catena.core.lazy import load
-from catena.core.unbuilt import refuse
+from catena.core.unbuilt import is_of_other_machines, not_built, refuse
 
 # In pickles: the functions of generators, for which the generator itself stands, and the steps of key paths.
 IMPLEMENTATION = "catena.compat.pickles:Implementation"
@@ -25,7 +25,7 @@ API = ("grad", "hessian", "jacfwd", "jacrev", "jit", "jvp", "linearize", "value_
 NAMES: dict[str, dict[str, str] | str] = {
     "jaxlib": {"__version__": "catena:__version__"},
     "jaxlib.version": {"__version__": "catena:__version__", "__version_info__": "catena:__version_info__"},
-    "jaxlib._jax": {},
+    "jaxlib._jax": {"PjitFunction": "catena.transform.jit:JitFunction"},
     "jaxlib._jax.pytree": {
         "PyTreeDef": "catena.compat.pickles:Structure",
         **{name: f"catena.tree_util:{name}" for name in KEYS},
@@ -50,6 +50,7 @@ NAMES: dict[str, dict[str, str] | str] = {
         **{name: f"catena.core:{name}" for name in ("AbstractValue", "Primitive", "ShapedArray", "Trace", "Tracer")},
         **{name: f"catena.extend.core:{name}" for name in ("TraceTag", "set_current_trace", "take_current_trace")},
         "jaxpr_as_fun": "catena.extend.core:jaxpr_as_fun",
+        "concrete_or_error": "catena.extend.core:concrete_or_error",
         "full_lower": "catena.compat.literals:full_lower",
         "trace_state_clean": "catena.core.trace:trace_state_clean",
     },
@@ -64,8 +65,11 @@ NAMES: dict[str, dict[str, str] | str] = {
         "to_complex_dtype": "catena.core.dtypes:to_complex_dtype",
     },
     "jax._src.flatten_util": "catena.flatten_util",
+    "jax._src.interpreters": {},
+    "jax._src.interpreters.batching": {"is_vmappable": "catena.transform.vmappable:is_vmappable"},
     "jax._src.lax": {},
     "jax._src.lib": {},
+    "jax._src.lib.xla_client": {"XlaRuntimeError": "catena.errors:JaxRuntimeError"},
     "jax._src.lib.mlir": {},
     "jax._src.lib.mlir.ir": "catena.extend.mlir.ir",
     "jax._src.lib.mlir.dialects": {},
@@ -77,6 +81,8 @@ NAMES: dict[str, dict[str, str] | str] = {
         name: f"catena.lax:{name}"
         for name in ("GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers")
     },
+    "jax._src.numpy": {},
+    "jax._src.numpy.util": {"promote_dtypes_complex": "catena.compat.promotion:promote_dtypes_complex"},
     "jax._src.random": {},
     "jax._src.random.prng": {
         "PRNGImpl": IMPLEMENTATION,
@@ -115,6 +121,11 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jax.extend.ifrt_programs": {},
     "jax.extend.ifrt_programs.ifrt_programs": {},
     "jax.interpreters.pxla": {},
+    # What libraries import at their top, and use where there are such machines.
+    "jax.experimental.pallas": {},
+    "jax.experimental.pallas.mosaic_gpu": {},
+    "jax.experimental.pallas.tpu": {},
+    "jax.experimental.pallas.triton": {},
 }
 
 
@@ -127,14 +138,18 @@ class PrivateModule(ModuleType):
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
         caller = sys._getframe(1)
-        refuse(
-            f"{self.__name__}.{name} is private to JAX, and catena, which is jax here, has no such name; "
-            f"{caller.f_globals.get('__name__', 'somebody')} reaches for it. What is there stands in "
-            "catena/compat/private.py.",
-            name,
-            self,
-            caller,
-        )
+        refuse(_why_not(f"{self.__name__}.{name}", caller.f_globals.get("__name__", "somebody")), name, self, caller)
+
+
+def _why_not(name: str, asker: str) -> str:
+    """What is said of a name that is not there."""
+    ours = f"catena{name.removeprefix('jax')}"
+    if is_of_other_machines(ours):
+        return not_built(ours).replace("catena", "jax", 1)
+    return (
+        f"{name} is private to JAX, and catena, which is jax here, has no such name; {asker} reaches for it. What is "
+        "there stands in catena/compat/private.py."
+    )
 
 
 def inside(package: str) -> list[str]:

@@ -153,13 +153,22 @@ def refuse(message: str, name: str, module: ModuleType, asker: FrameType) -> NoR
 
 def not_built(name: str) -> str:
     """What is said of a name that JAX has and this package does not have yet, or will not have."""
-    about = OTHER_MACHINES.get(".".join(name.split(".")[:3]))
-    if about is not None:
+    if is_of_other_machines(name):
+        about = OTHER_MACHINES[_in_package(name)]
         return f"{name} is about {about}: another machine than catena compiles for, and so no part of it"
     reason = why_absent(name)
     if reason is not None:
         return f"{name} is no part of catena: {reason}"
     return f"{name} is not built yet; see {page('differences.md')}#what-is-not-there-yet"
+
+
+def _in_package(name: str) -> str:
+    return ".".join(name.split(".")[:3])
+
+
+def is_of_other_machines(name: str) -> bool:
+    """Whether a name of JAX, or the module that it stands in, is no part of this package."""
+    return _in_package(name) in OTHER_MACHINES
 
 
 def why_absent(name: str) -> str | None:

@@ -37,6 +37,7 @@ from catena.runtime import dlpack
 from catena.typing import ArrayLike, DTypeLike
 
 _PYTHON_NUMBERS = (bool, int, float, complex)
+_OF_NUMPY = ("__array__", "__array_interface__", "__array_struct__")  # images of Pillow have the second alone
 
 
 def array(
@@ -140,7 +141,7 @@ def _from_other(x, dtype):
         return from_object(x.__jax_array__(), dtype)
     if isinstance(x, _PYTHON_NUMBERS):
         return convert(as_operand("array", x), dtype) if dtype else as_array_argument("array", x)
-    if hasattr(x, "__array__") and not isinstance(x, type):
+    if any(hasattr(x, name) for name in _OF_NUMPY) and not isinstance(x, type):
         return _from_numpy(np.asarray(x), dtype)
     if isinstance(x, range):
         return _from_sequence(list(x), dtype)
