@@ -101,6 +101,20 @@ def test_exponentials_below_normal_numbers(function, least, two):
 
 
 @np.errstate(all="ignore")
+@pytest.mark.parametrize("several", [False, True])
+def test_quotients_of_all_sizes_by_what_rows_share(several):
+    """Those that the residual corrects, from 2^-104 to 2^40, and others, by one and by several of a loop."""
+    rng = np.random.default_rng(7)
+    exponents = np.repeat(np.arange(-140, 60, 4), 2)[:, None] + rng.integers(-3, 4, (100, 64))
+    y = (rng.uniform(1, 2, (100, 1)) * 2.0 ** rng.integers(-24, 66, (100, 1))).astype(np.float32)
+    x = (rng.uniform(-2, 2, (100, 64)) * 2.0**exponents * y).astype(np.float32)
+    divided = jax.jit(lambda x, y: (x / y, (x + x) / (y + y) if several else 0))(x, y)
+    assert_same(divided[0], x / y)
+    if several:
+        assert_same(divided[1], x / y)
+
+
+@np.errstate(all="ignore")
 def test_quotients_next_to_the_middle_of_two():
     """Of what doubles round too, before floats do."""
     rng = np.random.default_rng(0)

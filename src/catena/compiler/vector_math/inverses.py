@@ -15,8 +15,11 @@ INVERSE_ROOT = {"float": 0x5F374800, "double": 0x5FE6E90000000000}
 INVERSE = 0x7FDE623822FC16E6
 EXPONENT = 0x7FF << 52  # of a double
 # What is divided by lies between the first two numbers, the quotient between the third and the second: their product
-# does not overflow, and what it leaves of the dividend is zero or a normal number, which no rounding changed.
+# does not overflow, and what it leaves of the dividend is zero or a normal number, which no rounding changed. The same
+# where that is multiplied by `LIFT` meanwhile: of tails of a softmax, few are below these.
 MODERATE = {"float": (2.0**-20, 2.0**60, 2.0**-60), "double": (2.0**-300, 2.0**300, 2.0**-600)}
+MODERATE_LIFTED = {"float": (2.0**-20, 2.0**40, 2.0**-104), "double": MODERATE["double"]}
+LIFT = {"float": 2.0**45, "double": 1.0}
 LEAST_INVERTED = 2.0**-126
 LIFTED = {"float": 89, "double": 774}  # exponents by which quotients that are less, of such, are far from both ends
 SERIES = (1 / 2, 3 / 8)  # of (1 - e)^(-1/2) - 1, over e
@@ -67,18 +70,18 @@ def quotient(x: Value, y: Value) -> Value:
         small = (size < low) & x.differs(0.0)
         return either(small, lambda: _immoderate(x, y, inverse, small, apart), lambda: x / y)
 
-    return either(apart, slow, lambda: _corrected(x, y, inverse))
+    return either(apart, slow, lambda: _corrected(x, y, inverse, LIFT[x.elem]))
 
 
 def one_of_quotients(x: Value, y: Value) -> Value:
     """The same where a loop has several, which are short: what is not moderate is divided."""
     inverse, _, _, apart = _inverted(x, y)
-    return either(apart, lambda: x / y, lambda: _corrected(x, y, inverse), SELDOM)
+    return either(apart, lambda: x / y, lambda: _corrected(x, y, inverse, LIFT[x.elem]), SELDOM)
 
 
 def _inverted(x: Value, y: Value) -> tuple[Value, Value, Value, Value]:
     """One over y, below which size x is small, its size, and whether x is not moderate; all are not where y is not."""
-    least, most, least_quotient = MODERATE[x.elem]
+    least, most, least_quotient = MODERATE_LIFTED[x.elem]
     divisor = fabs(y)
     good = (divisor >= least) & (divisor <= most)
     inverse, low = (select(good, v, float("nan")) for v in (1.0 / y, divisor * least_quotient))
@@ -113,14 +116,14 @@ def quotient_of_integers(x: Value, y: Value) -> Value:
     return _corrected(x, y, 1.0 / y)
 
 
-def _corrected(x: Value, y: Value, inverse: Value) -> Value:
+def _corrected(x: Value, y: Value, inverse: Value, lift: float = 1.0) -> Value:
     near = x * inverse
-    return fma(-fma(near, y, -x), inverse, near)
+    return fma(-fma(near, y * lift, -(x * lift)), inverse * (1 / lift), near)
 
 
 def _immoderate(x: Value, y: Value, inverse: Value, small: Value, apart: Value) -> Value:
     """x / y where some are `apart`: by products that are not subnormal where it is `small`."""
-    result = _corrected(select(apart, y, x), y, inverse)
+    result = _corrected(select(apart, y, x), y, inverse, LIFT[x.elem])
     rest = apart & ~small
     divided = if_any(rest, lambda: [select(rest, x / y, result)], [result])[0]
     divisor, sign = fabs(y), (x.bits() ^ y.bits()).as_float(x.elem)
