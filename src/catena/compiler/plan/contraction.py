@@ -12,7 +12,7 @@ import functools
 import math
 
 from catena.compiler.graph import symbols
-from catena.compiler.graph.symbols import decided
+from catena.compiler.graph.symbols import computed, decided
 from catena.compiler.graph.types import Type
 from catena.compiler.machine import Machine, Products
 from catena.compiler.plan.sharing import evenly
@@ -456,31 +456,76 @@ def _divisor_below(n: int, most: int) -> int:
 def tasks(p: Plan, machine: Machine, awake: bool, by_rows: bool, among_steps: bool = False) -> Tasks:
     """The tasks of a contraction, whose threads are `awake` or not; `by_rows` where each has to compute whole rows,
     `among_steps` where others before made its rows, and others after read them (see `has_halves`).
-
-    A task reads its rows of A and its columns of B: of all ways to make about as many tasks as are wanted, that one is
-    taken which reads least.
     """
-    limits, members = machine.products, math.prod(x.extent for x in p.contraction.batch)
-    most = _most_tasks(p, machine)
-    wanted = min(most, p.contraction.products // limits.task) if is_shared(p, machine, awake) else 1
-    wanted = max(1, -(-wanted // members))
-    halves = among_steps and wanted > 1 and has_halves(p, machine)
-    rows, columns = math.prod(x.extent for x in p.contraction.rows), p.contraction.columns
-    across = 1 if by_rows else _across(wanted, p.units, p.panels, rows, columns, 1 + halves)
-    down = min(p.units, -(-wanted // across))
-    units, panels = -(-p.units // down), max(1, -(-p.panels // across))
-    if p.packs:
-        least = 2 if p.apart == 1 or halves else 1  # transposing large panels for each half of the rows takes longer
-        down = _down(p.row.extent, 1 if by_rows else p.panels, wanted, least, machine)
-        units = -(-p.units // max(down, 1 + halves))
-        panels = p.panels if by_rows else -(-p.panels // min(p.panels, -(-wanted // -(-p.units // units))))
-    elif not p.strips:
-        read = math.prod(x.extent for x in p.contraction.terms) * columns // across * p.contraction.type.bytes
-        least = limits.packing.rows // 2 if read > machine.memory.second_cache else 1
-        units = max(min(units, limits.task_rows // p.rows), min(p.units, -(-least // p.rows)), 1)
-    down, across = -(-p.units // units), max(1, -(-p.panels // panels))
-    each = _members(p, members, machine) if p.contraction.batch and down * across == 1 else 0
-    return Tasks(-(-members // max(each, 1)) * down * across, down, units, across, panels, each)
+    c = p.contraction
+    rows, terms, members = (math.prod(x.extent for x in axes) for axes in (c.rows, c.terms, c.batch))
+    sizes = p.units, p.panels, p.rows, p.row.extent, rows, c.columns, terms, c.type.bytes, c.products, members
+    told = p.packs, p.apart == 1, bool(p.strips), bool(c.batch), by_rows, among_steps, is_shared(p, machine, awake)
+    found = _numbers_of_tasks(sizes, told, machine.products, machine.memory.second_cache, machine.memory.page)
+    return Tasks(*[found[k] for k in range(5)], found[5] if c.batch else 0)
+
+
+class Work(NamedTuple):
+    """What is shared out: tiles or strips of rows (`units`) by panels, rows of a tile, those of the axis that is cut,
+    and of all; columns, terms and their bytes, products, members of a batch.
+    """
+
+    units: int
+    panels: int
+    tile: int
+    extent: int
+    rows: int
+    columns: int
+    terms: int
+    bytes: int
+    products: int
+    members: int
+
+
+class Manner(NamedTuple):
+    """How: whether panels are packed, of neighbours; whether there are strips, and a batch; whether tasks do whole
+    rows, are among other steps, and are shared out.
+    """
+
+    packs: bool
+    neighbours: bool
+    has_strips: bool
+    is_batch: bool
+    by_rows: bool
+    among_steps: bool
+    is_shared: bool
+
+
+@computed
+def _numbers_of_tasks(sizes: tuple, told: tuple, limits: Products, cache: int, page: int) -> tuple[int, ...]:
+    """The fields of `Tasks`. A task reads its rows of A and its columns of B: of all ways to make about as many tasks
+    as are wanted, that one is taken which reads least.
+    """
+    w, how = Work(*sizes), Manner(*told)
+    most = _most_tasks(w, how.has_strips, limits, page)
+    wanted = min(most, w.products // limits.task) if how.is_shared else 1
+    wanted = max(1, -(-wanted // w.members))
+    halves = (
+        how.among_steps
+        and wanted > 1
+        and not (how.has_strips or how.is_batch)
+        and _may_halve(w.products, w.extent, limits)
+    )
+    across = 1 if how.by_rows else _across(wanted, w.units, w.panels, w.rows, w.columns, 1 + halves)
+    down = min(w.units, -(-wanted // across))
+    units, panels = -(-w.units // down), max(1, -(-w.panels // across))
+    if how.packs:
+        least = 2 if how.neighbours or halves else 1  # transposing large panels for each half of the rows takes longer
+        down = _down(w.extent, 1 if how.by_rows else w.panels, wanted, least, limits)
+        units = -(-w.units // max(down, 1 + halves))
+        panels = w.panels if how.by_rows else -(-w.panels // min(w.panels, -(-wanted // -(-w.units // units))))
+    elif not how.has_strips:
+        read = w.terms * w.columns // across * w.bytes
+        least = limits.packing.rows // 2 if read > cache else 1
+        units = max(min(units, limits.task_rows // w.tile), min(w.units, -(-least // w.tile)), 1)
+    down, across = -(-w.units // units), max(1, -(-w.panels // panels))
+    each = _members(w, limits, most) if how.is_batch and down * across == 1 else 0
+    return -(-w.members // max(each, 1)) * down * across, down, units, across, panels, each
 
 
 def has_halves(p: Plan, machine: Machine) -> bool:
@@ -488,28 +533,29 @@ def has_halves(p: Plan, machine: Machine) -> bool:
     The halves mostly lie in the caches of two cores: those read what they have written, where tasks that each do all
     rows of some columns would read half of it from the other core. Of large products that takes little of the time.
     """
-    limits = machine.products.tasks
-    if p.strips or p.contraction.batch or p.contraction.products >= limits.halved:
+    if p.strips or p.contraction.batch:
         return False
-    return _are_enough(p.row.extent, 2 * limits.half)
+    return _are_halved(p.contraction.products, p.row.extent, machine.products)
 
 
 @decided
-def _are_enough(rows: int, least: int) -> bool:
-    return rows >= least
+def _are_halved(products: int, rows: int, limits: Products) -> bool:
+    return _may_halve(products, rows, limits)
 
 
-def _members(p: Plan, members: int, machine: Machine) -> int:
+def _may_halve(products: int, rows: int, limits: Products) -> bool:
+    return products < limits.tasks.halved and rows >= 2 * limits.tasks.half
+
+
+def _members(w: Work, limits: Products, most: int) -> int:
     """The members that a task does where none is cut: of many small ones as many as make a task. To be given the next
     task takes a third of a microsecond.
     """
-    limits, products = machine.products, p.contraction.products
-    if products < limits.tasks.members:
-        return members
-    return evenly(members, max(min(_most_tasks(p, machine), products // limits.task), 2))
+    if w.products < limits.tasks.members:
+        return w.members
+    return evenly(w.members, max(min(most, w.products // limits.task), 2))
 
 
-@decided
 def _across(wanted: int, units: int, panels: int, rows: int, columns: int, least: int) -> int:
     """In how many blocks of columns tasks are cut, of which about so many are `wanted`, with `least` blocks of rows."""
     ways = [(min(units, -(-wanted // c)), c) for c in range(1, min(panels, max(wanted // least, 1)) + 1)]
@@ -517,28 +563,24 @@ def _across(wanted: int, units: int, panels: int, rows: int, columns: int, least
     return min(enough, key=lambda way: way[0] * columns + way[1] * rows, default=(0, 1))[1]
 
 
-def _down(rows: int, panels: int, wanted: int, least: int, machine: Machine) -> int:
+def _down(rows: int, panels: int, wanted: int, least: int, limits: Products) -> int:
     """In how many blocks of rows tasks are cut that pack: the fewest for which there are about as many as `wanted`, but
     the `least` where rows allow it: of two, a thread's rows are likely in its core's cache (see `runtime.threads`).
     """
-    fewest, most = (-(-rows // each) for each in (machine.products.packing.task_rows, machine.products.task_rows))
+    fewest, most = (-(-rows // each) for each in (limits.packing.task_rows, limits.task_rows))
     return max(fewest, min(most, max(wanted // panels, least)))
 
 
-def _most_tasks(p: Plan, machine: Machine) -> int:
-    """The most tasks that a contraction is cut in: few, as each brings its rows and panels to its caches anew."""
-    if not p.strips and p.row.extent == 1:
-        return _tasks_of_row(p, machine)
-    limits, products = machine.products.tasks, p.contraction.products
-    if products < limits.large:
-        return limits.of_small
-    return max(limits.of_large, min(limits.most, products // limits.large))
-
-
-def _tasks_of_row(p: Plan, machine: Machine) -> int:
-    """The most tasks of one row: what a task reads of each row of B is a whole page, or as near to one as it may be."""
-    few, many = TASKS_OF_ROW
-    return min(max(p.contraction.columns * p.contraction.type.bytes // machine.memory.page, few), many)
+def _most_tasks(w: Work, has_strips: bool, limits: Products, page: int) -> int:
+    """The most tasks that a contraction is cut in: few, as each brings its rows and panels to its caches anew. Of one
+    row, what a task reads of each row of B is a whole page, or as near to one as it may be.
+    """
+    if not has_strips and w.extent == 1:
+        few, many = TASKS_OF_ROW
+        return min(max(w.columns * w.bytes // page, few), many)
+    if w.products < limits.tasks.large:
+        return limits.tasks.of_small
+    return max(limits.tasks.of_large, min(limits.tasks.most, w.products // limits.tasks.large))
 
 
 def is_shared(p: Plan, machine: Machine, awake: bool) -> bool:
