@@ -320,6 +320,7 @@ def test_sorts_of_other_lengths_compile_nothing_again(case, compiled):
 
 
 PLACES = {
+    "positions": (lambda x: jnp.nonzero(x > 0, size=9, fill_value=-1)[0], lambda n: (values(n),)),
     "rows": (lambda x, i: x[i], lambda n: (values((n, 7)), jnp.asarray(RNG.integers(-n, n, 300)))),
     "elements of rows": (
         lambda x, i: jnp.take_along_axis(x, i, 1),

@@ -380,7 +380,10 @@ def _traced_positions(mask, size: int, fill_value) -> tuple:
     out, stride = [], mask.size
     for n, fill in zip(mask.shape, fills, strict=True):
         stride //= n
-        position = lax.rem(lax.div(linear, np.asarray(stride, dtype)), np.asarray(n, dtype))
+        position = lax.div(linear, np.asarray(stride, dtype)) if stride > 1 else linear
+        position = (
+            lax.rem(position, np.asarray(n, dtype)) if out else position
+        )  # of the first axis, it is below already
         out.append(_filled(position, filled, fill))
     return tuple(out)
 
