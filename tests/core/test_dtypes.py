@@ -579,3 +579,48 @@ def test_one_bit_wraps():
     assert (jnp.ones(2, jnp.uint1) + jnp.ones(2, jnp.uint1)).tolist() == [0, 0]
     assert jnp.arange(4).astype(jnp.int1).tolist() == [0, -1, 0, -1]
     assert jnp.iinfo(jnp.int1).min == -1 and jnp.finfo(jnp.float6_e3m2fn).max == 28
+
+
+class TestAnswersAreKept:
+    """What is asked about dtypes alone is asked of NumPy once."""
+
+    def test_what_is_kept(self):
+        asked = []
+
+        @dtypes.remembered
+        def question(a, b):
+            asked.append(a)
+            return len(asked)
+
+        array = np.ones(2)
+        assert [question("int8", jnp.float32) for _ in range(3)] == [1, 1, 1]
+        assert [question("int8", ("integral", np.float32)) for _ in range(2)] == [2, 2]
+        assert [question(array, "int8") for _ in range(2)] == [3, 4]  # not of arrays, which may change, and are large
+        assert [question(object, "int8") for _ in range(2)] == [5, 6]  # nor of classes, of which there may be many
+
+    def test_by_the_flags(self):
+        assert dtypes.promote_types("int32", "float32") == "float32"
+        assert dtypes.promote_types(int, float) == "float64"
+        with override("jax_numpy_dtype_promotion", "strict"), pytest.raises(TypePromotionError):
+            dtypes.promote_types("int32", "float32")
+        with override("jax_enable_x64", False):
+            assert dtypes.promote_types("int32", "uint32") == "int32"
+        with override("jax_enable_x64", True):
+            assert dtypes.promote_types("int32", "uint32") == "int64"
+
+    def test_errors_come_each_time(self):
+        for _ in range(2):
+            with pytest.raises(TypeError, match="no dtype at all"):
+                jnp.issubdtype("no dtype at all", "int8")
+            with pytest.raises(TypeError, match="Python ints"):
+                jnp.can_cast(1, "int8")
+
+    def test_arrays_promote_as_they_are(self):
+        weak = jnp.asarray(1.0)
+        assert jnp.result_type(weak, jnp.float16(1)) == "float16"
+        assert jnp.result_type(weak, jnp.int8(1), 2) == "float32"
+        with override("jax_enable_x64", True):
+            wide = jnp.ones(2, "float64")
+        assert jnp.result_type(wide, wide) == "float64"
+        assert jnp.result_type(wide, 1.0) == "float32"
+        assert jnp.result_type("int8", np.uint8, float) == "float32"

@@ -795,3 +795,19 @@ def test_ends_and_nothing_in_trees_of_modules():
     with pytest.raises(ValueError, match=r"key path \['b'\]\[2\]"):
         tu.tree_structure(mixed).flatten_up_to(mixed | {"b": [None, 1, [None, {}]]})
     assert tu.tree_unflatten(tu.tree_structure(None), []) is None
+
+
+def test_all_leaves_asks_no_more_than_whether_each_is_one():
+    assert tu.all_leaves(x for x in [1, 2.0]) and not tu.all_leaves(iter([1, {}]))
+    assert not tu.all_leaves([{1: 2, "a": 3}])  # a dict whose keys have no order is no leaf either
+    assert tu.all_leaves([]) and tu.all_leaves({1: 2})  # of its keys
+
+
+def test_broadcast_of_trees_that_end_early():
+    full = {"a": [1, 2], "b": None, "c": (3, {"d": 4})}
+    assert tree.broadcast(0, full) == {"a": [0, 0], "b": None, "c": (0, {"d": 0})}
+    assert tree.broadcast({"a": 1, "b": None, "c": (2, 3)}, full) == {"a": [1, 1], "b": None, "c": (2, {"d": 3})}
+    ends = lambda x: isinstance(x, list)
+    assert tree.broadcast({"a": [9], "b": None, "c": 2}, full, is_leaf=ends)["a"] == [[9], [9]]
+    with pytest.raises(ValueError, match=r"broadcast_prefix prefix_tree\['a'\]"):
+        tree.broadcast({"a": [1], "b": None, "c": 2}, full)

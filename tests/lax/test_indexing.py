@@ -1,5 +1,7 @@
 """Dynamic slices, gathers and scatters: against loops that say what they mean, and all their rules."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -377,3 +379,18 @@ def test_windows_that_do_not_fit_are_refused():
     x.delete()
     with pytest.raises(RuntimeError, match="deleted"):
         lax.dynamic_update_slice(x, jnp.ones(2), (0,))
+
+
+def test_one_position_is_updated_by_numbers_and_arrays_alike():
+    x, table = jnp.arange(4.0), jnp.arange(12.0).reshape(3, 4)
+    for operand, update, axis in (
+        (x, 7.0, 0), (x, jnp.float32(7), 0), (x, np.float32(7), 0), (x, jnp.ones(1), 0), (jnp.arange(4), 7, 0),
+        (table, x, 0), (table, jnp.ones(3), 1), (table, np.ones(3, "float32"), -1), (table, jnp.ones((3, 1)), 1),
+    ):  # fmt: skip
+        fun = functools.partial(lax.dynamic_update_index_in_dim, axis=axis)
+        for index in (1, -1, 9):
+            eager, compiled = fun(operand, update, index), catena.jit(fun)(operand, update, index)
+            assert (eager.dtype, eager.weak_type) == (compiled.dtype, compiled.weak_type)
+            np.testing.assert_array_equal(eager, compiled)
+    with pytest.raises(TypeError):
+        lax.dynamic_update_index_in_dim(x, 7, 1, 0)  # an integer among floats

@@ -5,12 +5,14 @@ and values that its jaxpr gives, which knows no fast path. The arrays are those 
 import importlib.util
 import operator as infix
 import pathlib
+import warnings
 
 import numpy as np
 import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.core.config import override
 from catena.numpy import boundary
 from catena.numpy.hot import LARGE, LARGE_OF_TWO, MANY_HALVES
 from catena.runtime import buffers
@@ -574,3 +576,38 @@ def test_numpys_numbers_are_arrays_without_axes(size, dtype, number):
         often(lambda x: f(x, number), x)
         often(lambda x: f(number, x), x)
         often(lambda x: f(x, jnp.asarray(number)), x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_ldexp_of_concrete_arrays_is_that_of_compiled_ones(dtype):
+    with override("jax_enable_x64", True):
+        x = jnp.asarray(np.array([0.0, -0.0, 1.5, -3.0, np.inf, np.nan, 1e-38, 3e38]).astype(dtype))
+        for exponent in (
+            3, -4000, 2**31 - 1, -(2**31), 2**40, True, np.int8(-3), jnp.int16(5), jnp.int64(2**40), np.arange(-4, 4),
+            jnp.arange(-4, 4, dtype="int32"), jnp.arange(8, dtype="uint8"), jnp.full(8, -1060, "int32"), jnp.full((8, 1), 2),
+        ):  # fmt: skip
+            eager, compiled = jnp.ldexp(x, exponent), jax.jit(jnp.ldexp)(x, exponent)
+            assert (eager.dtype, eager.weak_type) == (compiled.dtype, compiled.weak_type)
+            np.testing.assert_array_equal(np.signbit(eager), np.signbit(compiled))
+            np.testing.assert_array_equal(eager, compiled)
+
+
+def test_imaginary_parts_of_real_numbers_are_zeros_of_their_type():
+    for x in (jnp.ones((2, 3)), jnp.ones(3, "bfloat16"), jnp.ones(2, bool), jnp.arange(3), jnp.asarray(1.5), 2.0):
+        eager, compiled = jnp.imag(x), jax.jit(jnp.imag)(x)
+        assert (eager.dtype, eager.weak_type, eager.shape) == (compiled.dtype, compiled.weak_type, compiled.shape)
+        assert not eager.any()
+
+
+def test_variances_without_nan_and_with_it():
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(7, 5)), "float32")
+    holes = x.at[2, 1].set(jnp.nan).at[:, 3].set(jnp.nan)
+    for values in (x, holes, x.at[0, 0].set(jnp.inf)):
+        for axis in (None, 0, 1, (0, 1)):
+            for ddof in (0, 1, 0.5, 5, 7):
+                with np.errstate(all="ignore"), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    expected = np.nanvar(np.asarray(values, float), axis, ddof=ddof)
+                found = jnp.nanvar(values, axis, ddof=ddof)
+                expected = np.where(np.isfinite(expected), expected, np.nan)
+                np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -13,6 +13,7 @@ meet. Three questions are asked here:
 Every cache is keyed by the flags that it depends on: x64 and the promotion mode.
 """
 
+import functools
 import sys
 import warnings
 from collections.abc import Callable
@@ -62,13 +63,18 @@ _WEAK_SCALARS: dict[bool, dict] = {
 }
 
 
+_DTYPES = np.dtype, ExtendedDType
+_WORDS = type, str  # what stands for dtypes; a tuple, as making a union at each call takes as long as asking
+_DESCRIPTIONS = str, np.dtype, type
+
+
 def as_dtype(x):
     """The dtype, at full width, that a dtype, a scalar type, a Python type or a dtype's name stands for."""
-    if isinstance(x, np.dtype | ExtendedDType):
+    if isinstance(x, _DTYPES):
         return x
     if isinstance(x, ScalarType):
         return x.dtype
-    if hasattr(x, "shape") and not isinstance(x, type):
+    if not isinstance(x, _WORDS) and hasattr(x, "shape"):
         # NumPy, which JAX asks here, refuses arrays of its own by a TypeError.
         error = TypeError if isinstance(x, np.ndarray | np.generic) else ValueError
         raise error(f"expected a dtype, got an array of dtype {x.dtype}; pass x.dtype instead of x")
@@ -325,6 +331,34 @@ def dtype_in_question(x):
     return as_dtype(x) if own is None else own
 
 
+def remembered(question):
+    """``question``, which is about dtypes alone, with its answers kept: NumPy takes microseconds for each."""
+    answers: dict = {}
+
+    @functools.wraps(question)
+    def ask(*args):
+        try:
+            return answers[args]
+        except (KeyError, TypeError):  # not asked yet, or about an array
+            pass
+        answer = question(*args)
+        if all(map(_stands_for_dtype, args)):
+            answers[args] = answer
+        return answer
+
+    return ask
+
+
+def _stands_for_dtype(x) -> bool:
+    """Whether ``x`` is a description of a dtype (or a flag, or the name of a mode), which is one of few."""
+    if isinstance(x, type):
+        return isinstance(x, ScalarType) or issubclass(x, np.generic) or x in python_scalar_dtypes
+    if isinstance(x, tuple):
+        return all(map(_stands_for_dtype, x))
+    return isinstance(x, str | np.dtype | ExtendedDType | bool)
+
+
+@remembered
 def issubdtype(a, b) -> bool:
     """Whether dtype ``a`` is ``b`` or one of its kind, as ``np.issubdtype``, for all dtypes here.
 
@@ -357,6 +391,7 @@ KINDS_BY_NAME = {
 }
 
 
+@remembered
 def isdtype(dtype, kind) -> bool:
     """Whether ``dtype`` is of ``kind``, in the terms of the array API standard.
 
@@ -492,12 +527,15 @@ def dtype_and_weak_type(x) -> tuple:
     """The canonical ``(dtype, weak)`` of a value, or of what stands for a dtype (None: the default float)."""
     if type(x) in python_scalar_dtypes:
         return python_scalar_dtype(type(x))
-    if _is_python_scalar_type(x):
-        return python_scalar_dtype(x)
     if x is None:
         return canonical(python_scalar_dtypes[float]), False
-    if isinstance(x, str | np.dtype | type) and not isinstance(x, ScalarType):
-        return check_user_dtype_supported(x, "result_type"), False
+    if isinstance(x, _DESCRIPTIONS):
+        if _is_python_scalar_type(x):
+            return python_scalar_dtype(x)
+        if not isinstance(x, ScalarType):
+            return check_user_dtype_supported(x, "result_type"), False
+    elif getattr(type(x), "_is_array", False):
+        return available(x.dtype), x.weak_type
     return dtype(x, canonicalize=True), is_weakly_typed(x)
 
 
@@ -526,8 +564,9 @@ def result_type(*args, return_weak_type_flag: bool = False):
     (dtype('float32'), True)
     """
     dtype, weak = lattice_result_type(*args)
-    if all(hasattr(x, "aval") and x.dtype == args[0].dtype for x in args):
-        dtype = args[0].dtype  # arrays keep 64 bits outside of enable_x64
+    first = getattr(args[0], "dtype", dtype)
+    if first is not dtype and all(hasattr(x, "aval") and x.dtype == first for x in args):
+        dtype = first  # arrays keep 64 bits outside of enable_x64
     return (dtype, weak) if return_weak_type_flag else dtype
 
 
@@ -545,7 +584,12 @@ def promote_types(a, b):
     >>> promote_types("uint8", "int8"), promote_types(int, "int8")
     (dtype('int16'), dtype('int8'))
     """
+    return _promoted_type(a, b, context.x64, context.numpy_dtype_promotion)
+
+
+@remembered
+def _promoted_type(a, b, x64: bool, mode: str):
     pairs = [(dtype_in_question(t), _is_python_scalar_type(t) and t is not bool) for t in (a, b)]
-    result = _least_type(pairs, context.numpy_dtype_promotion)[0]
+    result = _least_type(pairs, mode)[0]
     strong = [d for d, weak in pairs if not weak]
     return canonical(result) if strong and all(canonical(d) == d for d in strong) else result

@@ -6,6 +6,7 @@ import numpy as np
 
 from catena.core import dtypes
 
+INTEGERS = frozenset({int})
 MOST_AXES = 64  # as many as NumPy's arrays, which hold ours, can have
 
 

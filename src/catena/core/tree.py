@@ -59,7 +59,11 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     >>> tree_leaves([1, {"x": (2, 3)}])
     [1, 2, 3]
     """
-    return tree_flatten(tree, is_leaf)[0]
+    if is_leaf is not None:
+        return flatten_unless(tree, is_leaf)[0]
+    leaves: list = []
+    flatten_into(tree, leaves)
+    return leaves
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
@@ -68,7 +72,7 @@ def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
     >>> tree_structure([1, {"x": (2, 3)}])
     PyTreeDef([*, {'x': (*, *)}])
     """
-    return tree_flatten(tree, is_leaf)[1]
+    return flatten_into(tree, []) if is_leaf is None else flatten_unless(tree, is_leaf)[1]
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -238,7 +242,11 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
     >>> all_leaves([1, 2]), all_leaves([1, (2,)]), all_leaves([None])
     (True, False, False)
     """
-    return all(tree_structure(x, is_leaf) is LEAF for x in iterable)
+    if is_leaf is not None:
+        return all(tree_structure(x, is_leaf) is LEAF for x in iterable)
+    if type(iterable) in (list, tuple) and default_nodes.leaf_types.issuperset(map(type, iterable)):
+        return True
+    return all(default_nodes.kind_of(type(x)) is None for x in iterable)
 
 
 # ---- broadcasting and transposing -------------------------------------------------
@@ -256,7 +264,9 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> 
     >>> tree_broadcast({"a": 1, "b": 2}, {"a": [0, 0], "b": 0})
     {'a': [1, 1], 'b': 2}
     """
-    return tree_structure(full_tree).unflatten(tree_errors.broadcast_prefix(prefix_tree, full_tree, is_leaf))
+    treedef = tree_structure(full_tree)
+    name = "broadcast_prefix prefix_tree"
+    return treedef.unflatten(tree_errors.leaves_for(prefix_tree, full_tree, treedef, is_leaf, name))
 
 
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 from catena.core.lazy import load
 from catena.core.named import NamedTuple
-from catena.core.tree_flatten import flatten_with, is_true
+from catena.core.tree_flatten import flatten_into, flatten_unless, is_true
 from catena.core.tree_keys import KeyEntry, KeyPath, key_name, keystr
 from catena.core.tree_nodes import NAMED_TUPLE, default_nodes
 from catena.core.treedef import LEAF, PyTreeDef, same_data
@@ -233,8 +233,17 @@ def broadcast_prefix(
     >>> broadcast_prefix((1, [2, 3]), ((0, 0), [0, {"a": 0, "b": 0}]))
     [1, 1, 2, 3, 3]
     """
-    leaves, prefix = flatten_with(prefix_tree, is_leaf, with_path=False)
-    repeats = leaf_counts(prefix, flatten_with(full_tree, None, with_path=False)[1])
+    return leaves_for(prefix_tree, full_tree, flatten_into(full_tree, []), is_leaf, name)
+
+
+def leaves_for(prefix_tree: Any, full_tree: Any, treedef: PyTreeDef, is_leaf, name: str) -> list[Any]:
+    """The same where ``treedef``, the structure of the full tree, is at hand."""
+    leaves: list = []
+    if is_leaf is None:
+        prefix = flatten_into(prefix_tree, leaves)
+    else:
+        leaves, prefix = flatten_unless(prefix_tree, is_leaf)
+    repeats = leaf_counts(prefix, treedef)
     if repeats is None:
         raise next(prefix_errors(prefix_tree, full_tree, is_leaf))(name)
     return [leaf for leaf, n in zip(leaves, repeats) for _ in range(n)]
@@ -251,7 +260,9 @@ def leaf_counts(prefix: PyTreeDef, full: PyTreeDef) -> list[int] | None:
     while todo:
         a, b = todo.pop()
         if a is LEAF:
-            counts.append(b.num_leaves)
+            counts.append(b._num_leaves)
+        elif a is b:
+            counts += [1] * a._num_leaves
         elif a._kind is b._kind and len(a._children) == len(b._children) and same_data(a._data, b._data):
             todo.extend(reversed([*zip(a._children, b._children)]))
         else:
@@ -279,7 +290,7 @@ def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any, *, tupled_args: 
     >>> flatten_axes("in_axes", structure(((1, 2), {"a": 3})), (0, None))
     [0, 0, None]
     """
-    leaves, prefix = flatten_with(axis_tree, _is_none, with_path=False)
+    leaves, prefix = flatten_unless(axis_tree, _is_none)
     repeats = leaf_counts(prefix, treedef)
     if repeats is not None:
         return [leaf for leaf, n in zip(leaves, repeats) for _ in range(n)]

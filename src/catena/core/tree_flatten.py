@@ -74,7 +74,10 @@ def flatten_into(tree: Any, leaves: list, nodes: NodeTable = default_nodes) -> P
     if kind is None:
         leaves.append(tree)
         return LEAF
-    if nodes is default_nodes and not (kind is TUPLE and nodes.leaf_types.issuperset(map(type, tree))):
+    if (kind is TUPLE or kind is LIST) and nodes.leaf_types.issuperset(map(type, tree)):
+        leaves += tree
+        return interned_flat.get((kind, len(tree))) or flat_node(kind, None, len(tree))
+    if nodes is default_nodes:
         look = (cls, len(tree)) if kind is DICT or kind is LIST or kind is TUPLE else cls
         guesses = _guesses.get(look, ())
         for treedef in guesses:

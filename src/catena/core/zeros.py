@@ -12,7 +12,14 @@ from catena.core.errors import how_to_register
 from catena.core.evaluate import varying_axes
 from catena.core.primitive import in_order, made_varying, pcast_p
 from catena.core.stack import is_stack
-from catena.core.structural import add_any_p, broadcast_in_dim_p, reshard_p, stack_add_p, stack_empty_p
+from catena.core.structural import (
+    add_any_p,
+    broadcast_in_dim_p,
+    convert_element_type_p,
+    reshard_p,
+    stack_add_p,
+    stack_empty_p,
+)
 
 
 class Zero:
@@ -130,7 +137,22 @@ def as_typed(x, aval):
 
 
 def add_tangents(x, y):
-    """The sum of two tangents or cotangents, either of which may be a symbolic zero."""
+    """The sum of two tangents, either of which may be a symbolic zero; weak where both are.
+
+    What makes the other one strong is an operation of its own, so that its cotangent is weak again.
+    """
+    if type(x) is not Zero and type(y) is not Zero and get_aval(x).weak_type != get_aval(y).weak_type:
+        x, y = _strong(x), _strong(y)
+    return add_cotangents(x, y)
+
+
+def _strong(x):
+    aval = get_aval(x)
+    return convert_element_type_p.bind(x, new_dtype=aval.dtype, weak_type=False) if aval.weak_type else x
+
+
+def add_cotangents(x, y):
+    """The sum of two cotangents, either of which may be a symbolic zero; as weak as the first."""
     if type(x) is Zero:
         return y
     if type(y) is Zero:

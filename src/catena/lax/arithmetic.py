@@ -624,7 +624,7 @@ def integer_pow(x, y):
 def _add_any_abstract(x, y):
     if x.shape != y.shape or x.dtype != y.dtype:
         raise TypeError(f"add_any: cotangents must have the same type, got {x.str_short()} and {y.str_short()}")
-    return ShapedArray(x.shape, x.dtype, x.weak_type and y.weak_type)
+    return ShapedArray(x.shape, x.dtype, x.weak_type)
 
 
 def _add_any_batch(axis, args, dims):

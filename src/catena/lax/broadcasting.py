@@ -204,9 +204,15 @@ def broadcast_shapes(*shapes):
     >>> lax.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    shapes = [canonical_shape(s, "broadcast_shapes") for s in shapes]
+    if all([type(s) is tuple and core_shapes.INTEGERS.issuperset(map(type, s)) for s in shapes]):
+        return _broadcast_shapes(shapes)
+    return _broadcast_shapes(tuple([canonical_shape(s, "broadcast_shapes") for s in shapes]))
+
+
+@functools.lru_cache(maxsize=1024)
+def _broadcast_shapes(shapes: tuple) -> tuple:
     for shape in shapes:
-        if any(n < 0 for n in shape):
+        if min(shape, default=0) < 0:
             raise TypeError(
                 f"Only non-negative indices are allowed when broadcasting static shapes, but got shape {shape}."
             )

@@ -45,7 +45,7 @@ def _convert_jvp(primals, tangents, *, new_dtype, weak_type):
     tangent_dtype = new_dtype.tangent_dtype() if dtypes.is_extended(new_dtype) else new_dtype
     if type(t) is Zero or not dtypes.is_inexact(tangent_dtype):
         return out, Zero.of_primal(out)
-    return out, convert_element_type_p.bind(t, new_dtype=tangent_dtype, weak_type=weak_type)
+    return out, convert(t, tangent_dtype, weak_type)
 
 
 def _convert_transpose(ct, x, *, new_dtype, weak_type):

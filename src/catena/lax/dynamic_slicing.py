@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import Array, live, make_array
+from catena.core.array import Array, as_array, live, make_array
 from catena.core.aval import ShapedArray
 from catena.core.axes import at_front, move_axis
 from catena.core.context import context
@@ -502,8 +502,18 @@ def dynamic_update_index_in_dim(operand, update, index, axis: int, *, allow_nega
                 f"dynamic_update_index_in_dim: update must have the operand's rank {ndim} or one less, got shape "
                 f"{get_aval(update).shape} for operand shape {get_aval(operand).shape}"
             )
-        update = expand_dims(update, (axis,))
+        update = _with_axis(update, axis)
     return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)
+
+
+def _with_axis(update, axis: int):
+    """The update with an axis of size 1."""
+    if context.trace is None and not context.debug_checks:
+        update = as_array(update) if type(update) in (int, float) else update
+        if type(update) is Array and type(update._value) is np.ndarray:  # the hot path
+            value = update._value
+            return make_array(value.reshape(*value.shape[:axis], 1, *value.shape[axis:]), update._weak)
+    return expand_dims(update, (axis,))
 
 
 def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True):

@@ -22,7 +22,7 @@ from catena.lax.arithmetic import mul
 from catena.lax.complex_numbers import conj, real
 from catena.lax.convert import convert_element_type
 from catena.lax.shape import pad
-from catena.lax.structure import broadcast_to, dense
+from catena.lax.structure import broadcast_to, dense, like
 from catena.runtime import fourier
 
 
@@ -105,7 +105,7 @@ def _rfft_transpose(ct, lengths):
     """The full transform of the half spectrum filled up with zeros; of it the real part."""
     missing = lengths[-1] - _half(lengths)[-1]
     config = [(0, 0, 0)] * (get_aval(ct).ndim - 1) + [(0, missing, 0)]
-    full = pad(ct, np.zeros((), get_aval(ct).dtype), config)
+    full = pad(ct, like(ct, 0), config)
     return real(fft_p.bind(full, fft_type=FFT, fft_lengths=lengths))
 
 

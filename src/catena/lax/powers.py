@@ -8,7 +8,7 @@ from catena.core.zeros import get_aval
 from catena.lax import complex_edges
 from catena.lax.arithmetic import div, integer_pow, integer_pow_p, mul, sub
 from catena.lax.comparison import eq, select
-from catena.lax.complex_numbers import match_dtype
+from catena.lax.convert import convert
 from catena.lax.declared import log_p
 from catena.lax.elementwise import (
     FLOAT,
@@ -166,7 +166,7 @@ def reciprocal(x):
 def pow_derivative(x, y):
     """The derivative of ``x ** y`` by ``x``; exactly zero where an integer ``y`` is zero."""
     exact = dtypes.is_inexact(get_aval(y).dtype)
-    y = y if exact else match_dtype(y, get_aval(x).dtype)
+    y = y if exact else convert(y, get_aval(x).dtype)  # strong, as in JAX
     if exact:
         return mul(y, pow(x, sub(y, strong_like(y, 1))))
     is_zero, ones = eq(y, like(y, 0)), broadcast_to(like(y, 1), get_aval(y).shape)

@@ -18,12 +18,13 @@ from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal, 
 from catena.lax import native
 from catena.lax.arithmetic import add, add_p, div, max_p, min_p, mul, mul_p, neg, sub_p
 from catena.lax.comparison import eq, select_n
-from catena.lax.convert import convert_element_type
+from catena.lax.convert import convert, convert_element_type
 from catena.lax.declared import scatter_add_p
 from catena.lax.elementwise import ANY, NOT_LINEAR, NUMBER, WIDER, check_admitted, check_same_dtypes
 from catena.lax.indexing import gather_p
 from catena.lax.shape import broadcast, iota, reshape
 from catena.lax.signed_zeros import as_floats, as_integers, has_both_zeros
+from catena.lax.structure import like
 from catena.lax.windowed import (
     CLIP,
     FILL_OR_DROP,
@@ -277,7 +278,7 @@ def _set_jvp(primals, tangents, **params):
     numbers = _numbered(get_aval(updates).shape)
     winners = site.write(scatter_p, zeros(get_aval(operand).update(dtype=numbers.dtype, weak_type=False)), numbers)
     operand_t, updates_t = instantiate(operand_t), instantiate(updates_t)
-    zero = np.zeros((), get_aval(out).dtype)
+    zero = like(out, 0)
     kept = _where(eq(winners, np.zeros((), numbers.dtype)), operand_t, zero)
     won = _where(eq(site.read(winners), numbers), updates_t, zero)
     return out, site.write(scatter_add_p, kept, won)
@@ -380,12 +381,12 @@ def _extremum_jvp(primals, tangents, primitive, params):
     if type(operand_t) is Zero and type(updates_t) is Zero:
         return out, Zero.of_primal(out)
     site = _site(operand, indices, updates, params)
-    dtype = get_aval(out).dtype
-    operand_hits = convert_element_type(eq(operand, out), dtype)
-    updates_hits = convert_element_type(eq(updates, site.read(out)), dtype)
+    dtype, weak = get_aval(out).dtype, get_aval(out).weak_type
+    operand_hits = convert(eq(operand, out), dtype, weak)
+    updates_hits = convert(eq(updates, site.read(out)), dtype, weak)
     count = site.write(scatter_add_p, operand_hits, updates_hits)
     # An element that is NaN equals nothing, itself included: nothing shares it and its derivative is 0.
-    share = div(np.ones((), dtype), max_p.bind(count, np.ones((), dtype)))
+    share = div(like(out, 1), max_p.bind(count, like(out, 1)))
     tangent = site.write(
         scatter_add_p, mul(instantiate(operand_t), operand_hits), mul(instantiate(updates_t), updates_hits)
     )

@@ -29,6 +29,7 @@ from catena.lax.scatter_primitives import scatter_add_p
 from catena.lax.shape import broadcast, iota, pad, reshape
 from catena.lax.shape import slice as slice_
 from catena.lax.signed_zeros import as_floats, as_integers, has_both_zeros
+from catena.lax.structure import like
 from catena.lax.whole import whole
 from catena.lax.window_shapes import (
     check_windows,
@@ -198,7 +199,7 @@ def _sum_transpose(ct, operand, *, window_dimensions, window_strides, padding, b
     ):
         before = dilated(window, wd) - 1 - low
         pads.append((before, dilated(n, bd) + dilated(window, wd) - 1 - dilated(out, stride) - before, stride - 1))
-    padded = pad(ct, np.zeros((), get_aval(ct).dtype), pads)
+    padded = pad(ct, like(ct, 0), pads)
     return [
         reduce_window_sum_p.bind(
             padded,

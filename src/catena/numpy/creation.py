@@ -16,7 +16,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
-from catena.core.shapes import check_axes, check_positions
+from catena.core.shapes import INTEGERS, check_axes, check_positions
 from catena.core.trace import Tracer
 from catena.lax.whole import whole
 from catena.numpy.boundary import (
@@ -58,12 +58,14 @@ def shape_argument(shape, what: str = "") -> tuple:
     """A shape, or one length, as a tuple of Python integers."""
     if type(shape) is int:
         sizes = (shape,)
+    elif type(shape) is tuple and INTEGERS.issuperset(map(type, shape)):
+        sizes = shape
     else:
         sizes = (
             tuple(shape) if np.iterable(shape) and not isinstance(shape, str) and not _is_scalar(shape) else (shape,)
         )
         sizes = tuple(size if type(size) is int else _static_size(size, sizes, what) for size in sizes)
-    if any(size < 0 for size in sizes):
+    if min(sizes, default=0) < 0:
         raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {sizes}.")
     check_axes(sizes)
     return sizes

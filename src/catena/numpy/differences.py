@@ -176,7 +176,7 @@ def gradient(
 
 @whole
 def _any_gradient(f, axis, *varargs):
-    f, *spacings = promote_dtypes_inexact("gradient", f, *varargs) if varargs else [_inexact("gradient", f)]
+    f, *spacings = promote_dtypes_inexact("gradient", f, *varargs)
     axes = (
         canonical_axes(axis, f.ndim)
         if axis is None or not isinstance(axis, Sequence)

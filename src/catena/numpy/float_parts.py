@@ -14,6 +14,7 @@ from catena.numpy.boundary import (
     as_array_argument,
     as_operand,
     broadcast_together,
+    concrete_values,
     convert,
     direct,
     dtype_of,
@@ -339,6 +340,8 @@ def _scaled(x, exponent):
 
 
 def _ldexp(x, exponent):
+    if (found := concrete_values(REAL, x)) and (power := _plain_exponent(exponent, x.shape)) is not None:
+        return make_array(run(np.ldexp, found[0], power, out=...))  # the hot path
     x, exponent = operands("ldexp", x, exponent)
     kinds = [dtypes.KIND[dtype_of(v)[0]] for v in (x, exponent)]
     if kinds[0] == "c" or kinds[1] not in "iub":
@@ -350,6 +353,17 @@ def _ldexp(x, exponent):
         return make_array(np.asarray(run(np.ldexp, x._value, exponent._value)))
     still = lax.bitwise_or(lax.eq(lax.abs(x), like(x, np.inf)), lax.eq(x, like(x, 0)))
     return lax.select(still, x, _scaled(_scaled_by_half(x, exponent), _rest(exponent)))
+
+
+def _plain_exponent(exponent, shape: tuple):
+    """A number, or what an array of ``shape`` holds, that is an exponent as C takes them; None for all else."""
+    if type(exponent) is int:
+        return np.int32(exponent) if abs(exponent) < 1 << 31 else None
+    found = concrete_values(_EXPONENTS, exponent)
+    return found[0] if found and found[0].shape in (shape, ()) else None
+
+
+_EXPONENTS = frozenset(map(np.dtype, ("int8", "int16", "int32")))
 
 
 def _small_exponent(exponent, dtype):
@@ -519,7 +533,13 @@ def imag(val: ArrayLike, /) -> Array:
     >>> jnp.imag(jnp.array([1 + 2j, 3.0]))
     Array([2., 0.], dtype=float32)
     """
-    return _part("imag", lax.imag, lambda x: lax.full_like(_alive(x), 0))(val)
+    return _part("imag", lax.imag, _zeros)(val)
+
+
+def _zeros(x):
+    """Zeros like a real operand."""
+    x = _alive(x)
+    return make_array(np.zeros(x.shape, x.dtype), x.weak_type) if direct(x) else lax.full_like(x, 0)
 
 
 def _alive(x):

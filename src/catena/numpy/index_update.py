@@ -30,7 +30,7 @@ from catena.core.traceback import shorten
 from catena.lax.whole import whole
 from catena.lax.windowed import WIDE_ROW, GatherScatterMode, combine_rows
 from catena.numpy.arithmetic import divide, power
-from catena.numpy.boundary import SCALARS, convert, convert_as_asked, dtype_of
+from catena.numpy.boundary import SCALARS, convert, convert_as_asked, dtype_of, strong
 from catena.numpy.conversion import from_object
 from catena.numpy.hot import F32, F64, I32, I64, NUMBER, REAL_OR_INT
 from catena.numpy.indexers import Plan, check_not_empty, parse, traced_mask
@@ -381,6 +381,9 @@ def _general_update(operation: _Operation, x, index, values, hints):
     if values.dtype != x.dtype:
         once = unique_indices or not plan.advanced
         return (_wide_part if once else _wide_whole)(operation, x, index, values, hints)
+    operand = x
+    if values.weak_type != x.weak_type:  # as operations with two operands have them
+        values, operand = strong(values), strong(x)
     indices = plan.indices()
     values = broadcast_to(values, plan.shape)
     if plan.new_axes:
@@ -389,7 +392,7 @@ def _general_update(operation: _Operation, x, index, values, hints):
         GatherScatterMode.from_any(mode)
         return x
     result = operation.scatter(
-        x,
+        operand,
         indices,
         values,
         plan.scatter_numbers(),

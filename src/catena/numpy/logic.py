@@ -479,6 +479,8 @@ def iscomplexobj(x: ArrayLike) -> bool:
     >>> jnp.iscomplexobj(jnp.array(1j))
     True
     """
+    if type(x) is Array:
+        return dtypes.is_complex(x.dtype)
     if x is None or isinstance(x, str) or (isinstance(x, np.ndarray) and x.dtype.kind == "O"):
         return False  # no number at all, as NumPy says
     if isinstance(x, ShapeDtypeStruct | ScalarType):
@@ -516,6 +518,8 @@ def isscalar(element: Any) -> bool:
     (True, False)
     """
     kind = type(element)
+    if kind in dtypes.python_scalar_dtypes:
+        return True
     if getattr(kind, "_is_array", False) or hasattr(kind, "__jax_array__") or takes_part(kind):
         return as_array_argument("isscalar", element).ndim == 0
     return np.isscalar(element) or isinstance(element, np.ndarray) and element.ndim == 0

@@ -263,6 +263,11 @@ def _mean_value(value, axis, keepdims):
 
 
 def _variance_value(value, axis, ddof, keepdims):
+    distance = np.subtract(value, _mean_value(value, axis, True), out=...)
+    total = add_reduce(np.square(distance, distance), axis, keepdims=keepdims)
+    divisor = value.dtype.type(value.size // max(total.size, 1)) - value.dtype.type(ddof)
+    if divisor > 0 and no_nan(total):
+        return np.divide(total, divisor, total)
     mask = value == value
     distance = np.subtract(value, _mean_value(value, axis, True), out=...)
     distance[~mask] = 0

@@ -195,7 +195,8 @@ def _ramp(end, line, axis: int, count: int):
     """``count`` values from ``end`` towards ``line``, which is left out; integers are rounded down."""
     start = broadcast_to(convert(end, line.dtype), line.shape)
     start, stop = (lax.squeeze(x, (axis,)) for x in (start, line))
-    return linspace(start, stop, count, endpoint=False, dtype=line.dtype, axis=axis)
+    ramp = linspace(start, stop, count, endpoint=False, dtype=line.dtype, axis=axis)
+    return convert(ramp, line.dtype, line.weak_type)
 
 
 def _statistics(array, axis: int, before: int, after: int, mode: str, lengths) -> tuple:

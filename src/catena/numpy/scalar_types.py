@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.array import Array
 from catena.numpy.boundary import as_array_argument
 from catena.numpy.protocol import takes_part
 from catena.typing import ArrayLike, DTypeLike
@@ -26,6 +27,11 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
     >>> jnp.can_cast("int32", "float64"), jnp.can_cast("bfloat16", "float16")
     (True, False)
     """
+    return _can_cast(from_.dtype if type(from_) is Array else from_, to, casting)
+
+
+@dtypes.remembered
+def _can_cast(from_, to, casting: str) -> bool:
     if isinstance(from_, int | float | complex) and not isinstance(from_, np.generic):
         raise TypeError("can_cast() does not support Python ints, floats, and complex; pass a dtype")
     if from_ is None or to is None:
@@ -110,5 +116,7 @@ def result_type(*args: DTypeLike | ArrayLike) -> np.dtype:
 def _typed(name: str, x, position: int = 0):
     """``x``, or the array that it converts itself to; lists, of which NumPy makes dtypes, are refused."""
     kind = type(x)
+    if kind is Array or kind in dtypes.python_scalar_dtypes:
+        return x
     foreign = hasattr(kind, "__jax_array__") or takes_part(kind) or kind is list or kind is np.ndarray
     return as_array_argument(name, x, position) if foreign else x

@@ -15,7 +15,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.context import context
 from catena.lax.whole import whole
-from catena.numpy.boundary import as_array_argument, broadcast_to, convert, spread_together
+from catena.numpy.boundary import as_array_argument, broadcast_to, convert, spread_together, strong
 from catena.numpy.promotion import promote_dtypes_inexact
 from catena.numpy.reductions import Axis, lowest, mask_argument, max, split_axes, sum
 from catena.transform.custom_jvp import custom_jvp
@@ -178,6 +178,7 @@ def _below_greatest(name: str, x, axis, where) -> tuple:
     x = as_array_argument(name, x)
     if x.dtype == dtypes.BOOL:
         raise TypeError(f"{name} takes numbers, got an array of booleans")
+    x = strong(x)
     split_axes(axis, x.ndim)  # an axis that only the mask has is an error
     where, x = _with_mask(name, where, x)
     greatest = max(lax.stop_gradient(x), axis, keepdims=True, initial=lowest(x.dtype), where=where)

@@ -14,7 +14,7 @@ from catena.lax.structure import told
 from catena.lax.whole import whole
 from catena.lax.windowed import GatherScatterMode, ScatterDimensionNumbers
 from catena.lax.windows import highest, lowest
-from catena.numpy.boundary import as_array_argument, static_int
+from catena.numpy.boundary import as_array_argument, static_int, strong
 from catena.numpy.documentation import family
 from catena.numpy.placement import placed
 from catena.numpy.shaping import checked_broadcast
@@ -64,7 +64,7 @@ def _count(name: str, ids) -> int:
 def _reduced(name: str, data, segment_ids, num_segments, bucket_size, hints):
     """``_segments``, of which it is known how many there are."""
     reducer = REDUCERS[name]
-    data, ids = as_array_argument(name, data), _checked_ids(name, as_array_argument(name, segment_ids, 1))
+    data, ids = strong(as_array_argument(name, data)), _checked_ids(name, as_array_argument(name, segment_ids, 1))
     count = _number(name, "num_segments", num_segments, 0)
     indices = lax.expand_dims(ids, (ids.ndim,))
     operand_shape = (count, *data.shape[1:])

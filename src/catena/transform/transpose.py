@@ -7,7 +7,7 @@ from catena.core.primitive import RuleTable
 from catena.core.source import transposed
 from catena.core.staging import trace_to_jaxpr
 from catena.core.structural import convert_element_type_p, new_ref_p
-from catena.core.zeros import UndefinedPrimal, Zero, add_tangents, as_typed, get_aval, zeros
+from catena.core.zeros import UndefinedPrimal, Zero, add_cotangents, as_typed, get_aval, zeros
 from catena.transform.discharge import pure
 from catena.transform.linearize import Linearized, TapeTracer, linearize_linear
 from catena.transform.memo import memoised
@@ -159,7 +159,7 @@ def accumulate(cts, tracer, ct):
     if context.laid_out:
         ct = as_typed(ct, tracer.aval.to_ct_aval())
     if before is not None:
-        ct = add_tangents(of_dtype(before, tracer.aval), of_dtype(ct, tracer.aval))
+        ct = add_cotangents(of_dtype(before, tracer.aval), of_dtype(ct, tracer.aval))
     cts[tracer.index] = ct
 
 
