@@ -132,6 +132,23 @@ def test_weak_scalars_take_the_dtype_and_others_keep_theirs():
     assert jax.new_ref(1.0)[...].weak_type and not ref[...].weak_type
 
 
+def test_integers_become_integers_of_another_width():
+    for how in (lambda f: f, jax.jit):
+
+        @how
+        def written(wide, narrow):
+            ref, bytes_ = jax.new_ref(jnp.zeros(3, jnp.int32)), jax.new_ref(jnp.zeros(3, jnp.uint8))
+            ref[0], ref[1:] = narrow, jnp.ones(2, jnp.int16)
+            bytes_[0] = wide
+            return ref[...], bytes_[...]
+
+        ref, bytes_ = written(jnp.int32(300), jnp.int8(-2))
+        assert (ref.dtype, ref.tolist(), bytes_.dtype, bytes_.tolist()) == (np.int32, [-2, 1, 1], np.uint8, [44, 0, 0])
+    for value in (jnp.float32(1), jnp.bool_(True)):
+        with pytest.raises(ValueError, match="does not fit into a reference of type"):
+            jax.new_ref(jnp.zeros(3, jnp.int32))[0] = value
+
+
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int32, np.float16, np.complex64])
 def test_every_dtype_of_elements(dtype):
     def program(x):

@@ -77,6 +77,22 @@ def test_like_numpy(name, args):
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        ((0, 2, 0.5), [0, 0, 0, 0]),
+        ((0.5, 5, 1.5), [0, 1, 2]),
+        ((5, 0, -1.5), [5, 4, 3, 2]),
+        ((-0.9, 3.1), [0, 1, 2, 3]),
+        ((3.5,), [0, 1, 2, 3]),
+    ],
+)
+def test_integers_between_floats_convert_start_and_step(arguments, expected):
+    for dtype in ("int32", "int8"):
+        numbers = jnp.arange(*arguments, dtype=dtype)
+        assert (numbers.dtype, numbers.tolist()) == (np.dtype(dtype), expected)
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_linspace_between_arrays(axis):
     a, b = np.arange(3.0), np.arange(3.0) + 4

@@ -108,7 +108,7 @@ def checked(ref: Ref, path: tuple, operands: list, x, name: str):
     expected, given = part_aval(ref.aval, path, operands), get_aval(x)
     if type(given) is AbstractRef:
         raise TypeError(f"{name} was given a reference of type {given.str_short()}; ref[...] is its value")
-    if given.weak_type and given.dtype != expected.dtype and dtypes.KIND[given.dtype] == KINDS.get(expected.dtype):
+    if given.dtype != expected.dtype and _becomes(given, expected.dtype):
         x = convert(x, expected.dtype)
         given = get_aval(x)
     if given.dtype != expected.dtype:
@@ -124,4 +124,10 @@ def checked(ref: Ref, path: tuple, operands: list, x, name: str):
     return x
 
 
-KINDS = {d: "i" if k in "iu" else k for d, k in dtypes.KIND.items()}  # what weak Python scalars may become
+KINDS = {d: "i" if k in "iu" else k for d, k in dtypes.KIND.items()}
+
+
+def _becomes(given, dtype) -> bool:
+    """Whether a value is converted where it is written: integers are, and weak numbers to others of their kind."""
+    kind = KINDS.get(given.dtype)
+    return kind == KINDS.get(dtype) and (kind == "i" or given.weak_type)
