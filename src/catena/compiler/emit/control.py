@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import interrupts
+from catena.compiler.emit import interrupts, row_halves
 from catena.compiler.emit.branches import when
 from catena.compiler.emit.checks import LoopCounter, stop_if_failed
+from catena.compiler.emit.clock import Clock
 from catena.compiler.plan.program import Buffer
 from catena.compiler.plan.steps import Branch, Scan, While
 
@@ -38,6 +39,9 @@ def while_loop(w, step: While) -> None:
 
 def scan(w, step: Scan) -> None:
     e = w.e
+    if step.halves is not None and w.pool is not None and not isinstance(w.clock, Clock):
+        row_halves.scan(w, step, step.halves)
+        return
     moving = [*step.slices, *step.made]
     _here(w, [*step.inputs, *step.carries, *(b for s in moving if (b := s.base) is not None)])
     counter, turns = LoopCounter(w), Turns(w, step.body.turns)

@@ -528,6 +528,20 @@ def _numbers_of_tasks(sizes: tuple, told: tuple, limits: Products, cache: int, p
     return -(-w.members // max(each, 1)) * down * across, down, units, across, panels, each
 
 
+def rows_of_half(p: Plan) -> int:
+    """The rows of a tile by which half of the rows take least time, all of them full, with the columns of the plan's
+    tile; 0 where these take longer than the plan's.
+    """
+    return _rows_of_half(p.row.extent, p.rows, -(-p.columns // p.width))
+
+
+@decided
+def _rows_of_half(extent: int, rows: int, vectors: int) -> int:
+    sizes = [m for m in range(1, rows + 1) if extent // 2 % m == 0]
+    best = min(sizes, key=lambda m: _cycles(m, vectors) / m)
+    return best if _cycles(best, vectors) / best <= EVEN * _cycles(rows, vectors) / rows else 0
+
+
 def has_halves(p: Plan, machine: Machine) -> bool:
     """Whether tasks do halves of the rows at most, in loops and programs of many steps, even if each packs B itself.
     The halves mostly lie in the caches of two cores: those read what they have written, where tasks that each do all

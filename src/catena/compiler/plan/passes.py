@@ -51,6 +51,7 @@ from catena.compiler.plan import (
     libraries,
     pieces,
     products,
+    row_halves,
     sorting,
     stitch,
     turning,
@@ -177,6 +178,7 @@ def place(fused: Fused, machine: Machine, donated: Sequence[int] = ()) -> Progra
     body = planner.block(fused, inputs, list(outputs), donated=donated)
     pieces.tell(body)
     if machine.threads and not context.check_bounds:
+        row_halves.cut(body, planner)
         concurrent.pair(body, planner.reused)
     costs, checked = planner.costs, bool(region.sites)
     return Program(

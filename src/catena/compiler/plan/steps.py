@@ -423,7 +423,9 @@ def turns(body: Block) -> str:
 
 @dataclass(eq=False)
 class Scan(Step):
-    """Repeats `body` `length` times; `slices` of whole arrays move along with the iterations."""
+    """Repeats `body` `length` times; `slices` of whole arrays move along with the iterations. `halves` is the body in
+    steps of two tasks each, where threads do the first ones of all iterations and the second ones at the same time.
+    """
 
     body: Block
     length: int
@@ -434,6 +436,7 @@ class Scan(Step):
     made: list[Buffer]  # slices that are written
     frees_stacks: bool
     units: int
+    halves: Block | None = None
     name: ClassVar[str] = "scan"
 
     def reads(self):
@@ -449,7 +452,8 @@ class Scan(Step):
         return [self.body]
 
     def detail(self):
-        return f"{self.length} iterations{', from the last to the first' * self.reverse}{turns(self.body)}"
+        how = ", from the last to the first" * self.reverse + ", by halves of the rows" * (self.halves is not None)
+        return f"{self.length} iterations{how}{turns(self.body)}"
 
 
 @dataclass(eq=False)
