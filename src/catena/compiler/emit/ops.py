@@ -342,6 +342,8 @@ def _shift(instruction: str, fill: str):
     def rule(e, t, xs, width, attr):
         r, i1 = vector(t.register, width), vector("i1", width)
         x = xs[0]
+        if t.register == "i8" and not t.narrow and width > 1:
+            return _shift_bytes(e, instruction, x, xs[1], width)
         limit = constant(t.bits, t, width)
         fits = e.op(f"icmp ult {r} {xs[1]}, {limit}")
         last = constant(t.bits - 1, t, width)
@@ -356,6 +358,17 @@ def _shift(instruction: str, fill: str):
         return e.op(f"select {i1} {fits}, {r} {moved}, {r} {constant(0, t, width)}")
 
     return rule
+
+
+def _shift_bytes(e: Emitter, instruction: str, x: str, by: str, width: int) -> str:
+    """In words, as no processor shifts bytes each by its own number. Up to 15 the byte's own end fills them, so that
+    LLVM, which makes bytes of shifts by less than 8, leaves them words.
+    """
+    r, wide = vector("i8", width), vector("i16", width)
+    extend = "sext" if instruction == "ashr" else "zext"
+    x, by = e.op(f"{extend} {r} {x} to {wide}"), e.op(f"zext {r} {by} to {wide}")
+    by = e.op(f"call {wide} @llvm.umin.v{width}i16({wide} {by}, {wide} {e.splat('15', 'i16', width)})")
+    return e.op(f"trunc {wide} {e.op(f'{instruction} {wide} {x}, {by}')} to {r}")
 
 
 def _int_sign(e, t, xs, width, attr):
