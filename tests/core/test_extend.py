@@ -420,3 +420,32 @@ def test_rules_of_linear_and_bilinear_primitives_by_their_short_ways():
         ad.get_primitive_transpose(core.Primitive("alone"))
     zeros = ad.zeros_like_aval(jax.core.ShapedArray((2,), np.dtype("float32")))
     assert zeros.shape == (2,) and not zeros.any() and ad.add_jaxvals(1.0, 2.0) == 3.0
+
+
+def test_primitives_that_say_by_methods_what_they_are():
+    class Tag(core.Primitive):
+        multiple_results = True
+
+        def __init__(self, name):
+            super().__init__(name)
+            mlir.register_lowering(self, lambda context, *args, count: args[:count])
+            ad.primitive_jvps[self] = lambda xs, ts, count: (self.bind(*xs, count=count), ts[:count])
+            batching.primitive_batchers[self] = lambda xs, dims, count: (self.bind(*xs, count=count), dims[:count])
+
+        def impl(self, *args, count):
+            return args[:count]
+
+        def abstract_eval(self, *avals, count):
+            return avals[:count], {Tagged()}
+
+    class Tagged(core.Effect):
+        pass
+
+    tag = Tag("tag_by_methods")
+    f = lambda x: tag.bind(x, 2 * x, count=1)[0] ** 2
+    np.testing.assert_array_equal(f(X), X**2)
+    np.testing.assert_array_equal(tag.impl(X, X, count=1)[0], X)
+    np.testing.assert_array_equal(jax.vmap(jax.grad(f))(X), 2 * X)
+    assert jax.make_jaxpr(f)(1.0).effects == {Tagged()}
+    tag.def_impl(lambda *args, count: [-args[0]])
+    assert tag.bind(X, count=1)[0][0] == -1

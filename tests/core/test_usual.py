@@ -14,8 +14,8 @@ def walked(jaxpr, consts, *args):
     env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
     read = lambda v: v.val if type(v) is core.Literal else env[v]
     for eqn in jaxpr.eqns:
-        functions, params = eqn.primitive.get_bind_params(eqn.params)
-        outs = eqn.primitive.bind(*functions, *map(read, eqn.invars), **params)
+        params = eqn.primitive.get_bind_params(eqn.params)
+        outs = eqn.primitive.bind(*map(read, eqn.invars), **params)
         env.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs], strict=True))
     return [read(v) for v in jaxpr.outvars]
 

@@ -48,8 +48,8 @@ def test_evaluation_by_hand():
         env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
         read = lambda v: v.val if isinstance(v, core.Literal) else env[v]
         for eqn in jaxpr.eqns:
-            subfuns, params = eqn.primitive.get_bind_params(eqn.params)
-            outs = eqn.primitive.bind(*subfuns, *map(read, eqn.invars), **params)
+            params = eqn.primitive.get_bind_params(eqn.params)
+            outs = eqn.primitive.bind(*map(read, eqn.invars), **params)
             env.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs], strict=True))
         return [read(v) for v in jaxpr.outvars]
 
@@ -156,8 +156,9 @@ def test_calls_of_functions():
     twice = lu.wrap_init(lambda x: [2 * x])
     np.testing.assert_array_equal(jax.jit(jax.vmap(lambda x: call.bind(twice, x)[0]))(X), 2 * X)
     assert call.call_primitive and not core.Primitive("plain").call_primitive
-    (f,), params = call.get_bind_params({"call_jaxpr": jax.make_jaxpr(lambda x: x + 1)(1.0), "name": "n"})
-    assert f.call_wrapped(2.0)[0] == 3 and params == {"name": "n"}
+    params = call.get_bind_params({"call_jaxpr": jax.make_jaxpr(lambda x: x + 1)(1.0), "name": "n"})
+    assert call.bind(2.0, **params)[0] == 3 and params.pop("subfuns")[0].call_wrapped(2.0)[0] == 3
+    assert params == {"name": "n"}
 
 
 def test_generators():

@@ -125,6 +125,14 @@ class Operation:
         for kind in tables:
             setattr(self, kind, None)  # in one order, so that reading an attribute is fast
         self.abstract, self.evaluate = without_rule(self, "abstract"), without_rule(self, "evaluate")
+        self._take_methods()
+
+    def _take_methods(self) -> None:
+        """Classes of users may say what their primitives are by methods, in place of ``def_impl`` and its kin."""
+        if type(self).abstract_eval is not Operation.abstract_eval:
+            self.def_effectful_abstract_eval(self.abstract_eval)
+        if type(self).impl is not Operation.impl:
+            self._evaluate_by(self.impl)
 
     def bind(self, *args, **params) -> Any:
         """Apply the primitive under the current trace; evaluation comes first and is one call."""
@@ -200,9 +208,9 @@ class Operation:
         self.effects = lambda avals, params: frozenset([GenericEffect(self)])
         return abstract_eval
 
-    def get_bind_params(self, params: dict) -> tuple[list, dict]:
-        """What ``bind`` is given before the operands, and the parameters, to apply an equation's primitive again."""
-        return [], params
+    def get_bind_params(self, params: dict) -> dict:
+        """What ``bind`` is given by name, besides the operands, to apply an equation's primitive again."""
+        return params
 
     def is_high(self, *avals, **params) -> bool:
         """Whether it works on objects of the user's own type: there are none."""
@@ -231,6 +239,9 @@ class Operation:
 
     @impl.setter
     def impl(self, function):
+        self._evaluate_by(function)
+
+    def _evaluate_by(self, function: Callable) -> None:
         if isinstance(function, Implementation) and function.primitive is self:
             self.evaluate, self.takes_arrays = function.rule, function.takes_arrays
             self.interpreted = function.interpreted
@@ -240,6 +251,8 @@ class Operation:
     def def_impl(self, impl):
         """Let ``impl`` evaluate the primitive: from arrays and the parameters to an array, or several."""
         self.impl = impl
+        if type(self).impl is not Operation.impl:  # a method, which that hides
+            self._evaluate_by(impl)
         return impl
 
     def __repr__(self):
@@ -346,7 +359,7 @@ class Implementation:
         return f"<implementation of {self.primitive}>"
 
 
-def with_values(primitive: Primitive, function):
+def with_values(primitive: Operation, function):
     """``function``, with what it returns made values of the language."""
 
     def evaluate(*args, **params):

@@ -23,10 +23,10 @@ class DebugInfo:
     that it took, where it was traced to be compiled.
     """
 
-    __slots__ = ("traced_for", "function_place", "arg_names", "result_paths", "seconds")
+    __slots__ = ("traced_for", "func_src_info", "arg_names", "result_paths", "seconds")
 
-    def __init__(self, traced_for: str, function_place: str, arg_names=None, result_paths=None):
-        self.traced_for, self.function_place = traced_for, function_place
+    def __init__(self, traced_for: str, func_src_info: str, arg_names=None, result_paths=None):
+        self.traced_for, self.func_src_info = traced_for, func_src_info
         self.arg_names, self.result_paths = arg_names, result_paths
         self.seconds = 0.0
 
@@ -60,7 +60,7 @@ class JaxprTracer(Tracer):
         names = self._trace.argument_names(self._var) if self.source is None else []
         argument = f"of the argument {names[0]}" if names else "of an argument"
         line = f"at {self.source}" if self.source is not None else argument
-        return f"{line} while {info.function_place} was traced for {info.traced_for}"
+        return f"{line} while {info.func_src_info} was traced for {info.traced_for}"
 
 
 class JaxprTrace(Trace):
@@ -179,7 +179,7 @@ class JaxprTrace(Trace):
 
     def describe_origin(self, tracer) -> str:
         info = self.debug_info
-        place = f"The error occurred while tracing the function {info.function_place} for {info.traced_for}."
+        place = f"The error occurred while tracing the function {info.func_src_info} for {info.traced_for}."
         names = self.argument_names(tracer._var)
         if names:
             plural = "s" if len(names) > 1 else ""
@@ -274,7 +274,7 @@ def check_result(x, position: int, debug_info: DebugInfo):
     if type(x) is Ref:
         raise escaping_reference(x, debug_info, position)
     raise TypeError(
-        f"function {debug_info.function_place} traced for {debug_info.traced_for} returned a value of type "
+        f"function {debug_info.func_src_info} traced for {debug_info.traced_for} returned a value of type "
         f"{type(x)}{result_place(debug_info, position)}, which is not a valid JAX type.{how_to_register(x)}"
     )
 
@@ -288,7 +288,7 @@ def escaping_reference(ref: Ref, debug_info: DebugInfo, position: int) -> ValueE
     else:
         made = f"It was made at {getattr(core, 'source', None) or ref.source}."
     return ValueError(
-        f"function {debug_info.function_place} traced for {debug_info.traced_for} returned a mutable array reference "
+        f"function {debug_info.func_src_info} traced for {debug_info.traced_for} returned a mutable array reference "
         f"of type {ref.aval.str_short()}{result_place(debug_info, position)}, but references cannot be returned: "
         f"ref[...] is the value. {made}"
     )
@@ -320,7 +320,7 @@ def hoist_tracers(jaxpr: Jaxpr, values: list) -> tuple[ClosedJaxpr, list]:
     info = jaxpr.debug_info
     if info is not None and info.arg_names is not None:
         names = [None] * len(outer) + list(info.arg_names)
-        info = DebugInfo(info.traced_for, info.function_place, names, info.result_paths)
+        info = DebugInfo(info.traced_for, info.func_src_info, names, info.result_paths)
     closed = Jaxpr(
         [c for c, _ in known],
         [c for c, _ in outer] + jaxpr.invars,

@@ -43,7 +43,7 @@ def portable(closed: ClosedJaxpr) -> ClosedJaxpr:
     if any(type(a) is AbstractRef for a in closed.in_avals):
         raise NotImplementedError("a function that takes references cannot be exported: pass their values")
     closed = pure(closed)
-    place = closed.jaxpr.debug_info.function_place if closed.jaxpr.debug_info else "a jaxpr"
+    place = closed.jaxpr.debug_info.func_src_info if closed.jaxpr.debug_info else "a jaxpr"
     jaxpr, consts = trace_to_jaxpr(lambda *args: run(closed, args), closed.in_avals, DebugInfo("export", place))
     return ClosedJaxpr(jaxpr, consts)
 

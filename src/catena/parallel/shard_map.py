@@ -135,7 +135,7 @@ def call(fun: Callable, args: tuple, region: Region, in_specs, out_specs):
     with inside(region):
         parts = [s.local_aval(get_aval(x), spec, region) for x, spec in zip(leaves, specs, strict=True)]
         jaxpr, consts = trace_to_jaxpr(body, parts, info)
-    closed = ClosedJaxpr(hoist_constants(jaxpr).replace(debug_info=DebugInfo(info.traced_for, info.function_place)))
+    closed = ClosedJaxpr(hoist_constants(jaxpr).replace(debug_info=DebugInfo(info.traced_for, info.func_src_info)))
     if context.trace is None:
         closed = canonical(closed)
     outs = shard_map_p.bind(

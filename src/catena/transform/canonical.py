@@ -75,7 +75,7 @@ def fingerprint(closed: ClosedJaxpr) -> tuple:
         types = tuple([v.aval for v in eqn.outvars])
         eqns.append((eqn.primitive, tuple(eqn.own_params.items()), operands, types, eqn.source))
     outs = tuple([atom_key(x, numbers) for x in jaxpr.outvars])
-    place = jaxpr.debug_info.function_place if jaxpr.debug_info else None
+    place = jaxpr.debug_info.func_src_info if jaxpr.debug_info else None
     return tuple(jaxpr.in_avals), tuple(eqns), outs, place
 
 

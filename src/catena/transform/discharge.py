@@ -81,7 +81,7 @@ def discharged(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, tuple]:
 
     avals = [a.inner_aval if s else a for a, s in zip(closed.in_avals, is_state, strict=True)]
     info = closed.jaxpr.debug_info or DebugInfo("references", "a jaxpr")
-    jaxpr, consts = trace_to_jaxpr(fun, avals, DebugInfo(info.traced_for, info.function_place, info.arg_names))
+    jaxpr, consts = trace_to_jaxpr(fun, avals, DebugInfo(info.traced_for, info.func_src_info, info.arg_names))
     return ClosedJaxpr(jaxpr, consts), tuple(written)
 
 

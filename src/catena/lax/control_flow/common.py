@@ -169,7 +169,7 @@ def with_outvars(closed: ClosedJaxpr, outvars: list) -> ClosedJaxpr:
 def unnamed(jaxpr: Jaxpr) -> DebugInfo | None:
     """What the jaxpr was traced from, without the names of its arguments, which no longer fit."""
     info = jaxpr.debug_info
-    return DebugInfo(info.traced_for, info.function_place) if info is not None else None
+    return DebugInfo(info.traced_for, info.func_src_info) if info is not None else None
 
 
 def retraced(fun: Callable, in_avals, like: ClosedJaxpr) -> ClosedJaxpr:

@@ -438,7 +438,7 @@ def saving_loop(body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJa
 
     info = body_jaxpr.jaxpr.debug_info or DebugInfo("while_loop", "a loop")
     traced = ClosedJaxpr(
-        *trace_to_jaxpr(body, [*consts, *carry, INT, *stacks], DebugInfo(info.traced_for, info.function_place))
+        *trace_to_jaxpr(body, [*consts, *carry, INT, *stacks], DebugInfo(info.traced_for, info.func_src_info))
     )
     return with_unread(cond_jaxpr, (INT, *stacks)), traced
 
