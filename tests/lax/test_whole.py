@@ -8,6 +8,7 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 import catena.scipy as jsp
+from catena import lax
 from catena.lax import whole as module
 from catena.lax.policy import REPEATS, WHOLE
 from catena.lax.whole import whole
@@ -510,10 +511,37 @@ def test_functions_of_users_are_called_each_time():
         np.testing.assert_allclose(found[0], expected * (X[0] + X[1]), rtol=1e-6)
 
 
-def test_numbers_that_change_make_few_programs(traced, monkeypatch):
+@pytest.mark.parametrize("kind", [int, float, np.float32])
+def test_numbers_that_change_make_few_programs(kind, traced, monkeypatch):
     f, count = traced
     monkeypatch.setattr(module, "_ALIKE", 3)
     for _ in range(REPEATS + 3):
         for k in range(10):
-            np.testing.assert_array_equal(f(jnp.asarray(X), k), k * X)
-    assert len(count) == 10 * REPEATS + 3 + 7 * 3
+            np.testing.assert_array_equal(f(jnp.asarray(X), kind(k)), k * X)
+    programs = 4 if kind is float else 3  # 0.0 is known by its sign, too
+    assert len(count) == 10 * REPEATS + programs + (10 - programs) * 3
+
+
+def test_numbers_of_numpy_are_constants_where_python_floats_are():
+    x = jnp.arange(6.0)
+    for start in (0.0, -0.0, 1.5, -np.inf, np.nan):
+        for kind in (np.float32, float):
+            for fold in (lax.add, lax.max):
+                fun = lambda x, s=kind(start), f=fold: lax.reduce_window(x, s, f, (2,), (1,), "VALID")  # noqa: B008
+                compiled = jax.jit(fun)(x)
+                for _ in range(3):
+                    eager = fun(x)
+                    assert (eager.dtype, eager.weak_type) == (compiled.dtype, compiled.weak_type)
+                    np.testing.assert_array_equal(eager, compiled)
+                    np.testing.assert_array_equal(np.signbit(eager), np.signbit(compiled))
+
+
+def test_numbers_of_numpy_are_operands_elsewhere():
+    x = jnp.arange(4.0)
+    for dtype in ("float32", "float16", "float64"):
+        for value in (2.0, -3.0):
+            number = np.dtype(dtype).type(value)
+            eager, array = jnp.vecdot(x, x + number), jnp.vecdot(x, x + jnp.asarray(number))
+            assert eager.dtype == array.dtype and eager == array
+            eager, array = jnp.trapezoid(x, dx=number), jnp.trapezoid(x, dx=jnp.asarray(number))
+            assert (eager.dtype, eager.weak_type) == (array.dtype, array.weak_type) and eager == array

@@ -611,3 +611,14 @@ def test_variances_without_nan_and_with_it():
                 found = jnp.nanvar(values, axis, ddof=ddof)
                 expected = np.where(np.isfinite(expected), expected, np.nan)
                 np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_truth_of_halves_is_that_of_compiled_ones(dtype):
+    x = jnp.asarray(np.array([0.0, -0.0, 1.0, -2.0, np.inf, np.nan, 6e-8, 0.0])).astype(dtype)
+    for y in (x[::-1], x > 0, jnp.arange(8) % 2, jnp.arange(8.0), x.astype("float32"), jnp.asarray(1.0), x[:0].sum()):
+        for name in ("logical_and", "logical_or", "logical_xor"):
+            for first, second in ((x, y), (y, x)):
+                eager, compiled = getattr(jnp, name)(first, second), jax.jit(getattr(jnp, name))(first, second)
+                assert (eager.dtype, eager.weak_type) == (compiled.dtype, compiled.weak_type)
+                np.testing.assert_array_equal(eager, compiled)

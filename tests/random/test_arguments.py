@@ -279,3 +279,14 @@ def test_numbers_are_parameters_of_their_own_sign_and_dtype():
             )
     assert not np.signbit(np.asarray(continuous.safe_float(0.0, np.dtype("float32"), "f")))
     assert np.signbit(np.asarray(continuous.safe_float(-0.0, np.dtype("float32"), "f")))
+
+
+def test_choices_by_probabilities_are_those_of_compiled_ones():
+    p = jnp.asarray([0.1, 0.0, 0.6, 0.3, 0.0])
+    draw = lambda key, p: random.choice(key, 5, (40,), p=p)
+    for seed in range(4):
+        key = random.key(seed)
+        first, again, compiled = draw(key, p), draw(key, p), jax.jit(draw)(key, p)
+        np.testing.assert_array_equal(first, compiled)
+        np.testing.assert_array_equal(again, compiled)
+        assert not np.isin(first, [1, 4]).any()

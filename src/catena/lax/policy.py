@@ -187,7 +187,7 @@ any_where packbits unpackbits one_hot unwrap block_diag toeplitz lu_pivots_to_pe
 approx_min_k index_take circulant hankel convolution_matrix companion fiedler fiedler_companion leslie segment_max
 segment_min glu ediff1d any_diff any_gradient descending searchsorted digitize isin repeat kron tril triu update get
 any_take along mode vander interp polyadd polysub polyder polyint steps_of_polynomials resize nan_arg
-partition argpartition sort_complex fftshift ifftshift
+partition argpartition sort_complex inverted fftshift ifftshift
 """
 _FROM_NUMBERS = "linspace logspace geomspace"
 WHOLE = {

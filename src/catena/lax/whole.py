@@ -38,7 +38,9 @@ _ALIKE = 32  # programs of one function, of those that wait, for calls that diff
 _LONGEST = 16  # items of a tuple or a list that a call is known by
 _PLAIN = frozenset((type(None), bool, int, str, type(...)))
 _INEXACT = frozenset((float, complex))  # whose zeros have signs
+_NUMPY_INEXACT = frozenset(dtype.type for dtype in ALL if KIND[dtype] in "fc")
 _STATIC = _PLAIN - {str} | {slice} | _INEXACT
+_NUMBERS = frozenset((int, float, bytes))  # as they stand in keys: those of NumPy by their bytes
 _KNOWN_BOUNDS = frozenset((type(None), int))  # of slices
 _NAMES = {dtype.name: dtype for dtype in ALL}
 _DTYPES = ("float", "int", "uint", "complex", "bool", "bfloat")  # what text that names a dtype begins with
@@ -59,7 +61,7 @@ class Calls(dict):
 
     def are_many(self, key: tuple) -> bool:
         """Whether many calls that differ in numbers alone have programs; counts them."""
-        kind = tuple([int if type(x) is int or type(x) is float else x for x in key])
+        kind = tuple([int if type(x) in _NUMBERS else x for x in key])
         self.alike[kind] = count = self.alike.get(kind, 0) + 1
         return count > _ALIKE
 
@@ -114,8 +116,8 @@ def _run(known: tuple, row, arrays: list, args, kwargs):
 def _known_by(values, arrays: list, static: bool, read: Callable) -> list:
     """What arguments are known by: types of arrays, which are collected, types and values of the rest. Hot.
 
-    Floats and complex numbers are values where they are ``static``, and arrays elsewhere; ``read`` makes NumPy's arrays
-    ours.
+    Floats and complex numbers, NumPy's too, are values where they are ``static``, and arrays elsewhere; ``read`` makes
+    NumPy's arrays ours.
     """
     key: list = []
     for x in values:
@@ -139,6 +141,11 @@ def _known_by(values, arrays: list, static: bool, read: Callable) -> list:
             key.append(kind)
         elif kind in _INEXACT:
             key += kind, x.real or repr(x.real), x.imag or repr(x.imag)
+        elif kind in _NUMPY_INEXACT and not static:
+            arrays.append(as_array(x))
+            key.append(arrays[-1].aval)
+        elif kind in _NUMPY_INEXACT:
+            key += kind, x.tobytes()
         elif kind is slice and _KNOWN_BOUNDS.issuperset(map(type, bounds := (x.start, x.stop, x.step))):
             key += kind, *bounds
         elif kind is PlacedArray and (found := x._aval) is not None and _is_on_a_device(found):
@@ -193,8 +200,8 @@ def _means_one_thing(x) -> bool:
 
 
 def _is_array(kind: type, static: bool) -> bool:
-    """Whether arguments of this class are operands of the program; Python's inexact ones unless they are ``static``."""
-    if kind in _INEXACT:
+    """Whether arguments of this class are operands of the program; inexact numbers unless they are ``static``."""
+    if kind in _INEXACT or kind in _NUMPY_INEXACT:
         return not static
     return kind is Array or kind is np.ndarray or kind is PlacedArray or _converts_itself(kind)
 

@@ -34,7 +34,7 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.conversion import as_array_or_list
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import BOOL, NONE, REAL, REAL_OR_INTEGER, binary, positional_or_keyword, unary
+from catena.numpy.hot import BOOL, HALVES, NONE, REAL, REAL_OR_INTEGER, binary, positional_or_keyword, unary
 from catena.numpy.protocol import takes_part
 from catena.typing import ArrayLike
 
@@ -116,6 +116,11 @@ def truth(x):
     return x if x.dtype == dtypes.BOOL else lax.ne(x, like(x, 0))
 
 
+def _half_truth(x):
+    """Whether halves, which NumPy takes one by one, are not zero: whether a bit but that of the sign is set."""
+    return x.view(np.uint16) & 0x7FFF != 0 if x.dtype in HALVES else x
+
+
 def _logical(name, numpy_fun, lax_fun, purpose, result):
     def general(x, y):
         xs = operands(name, x, y)
@@ -124,11 +129,13 @@ def _logical(name, numpy_fun, lax_fun, purpose, result):
         return lax_fun(*(truth(x if weak else strong(x)) for x in promoted))
 
     def at_once(x, y, out):
-        if x.size >= _MANY_FLOATS and x.dtype in REAL:  # NumPy takes them one by one
+        if x.dtype in HALVES or y.dtype in HALVES:
+            x, y = _half_truth(x), _half_truth(y)
+        elif x.size >= _MANY_FLOATS and x.dtype in REAL:  # NumPy takes them one by one
             x, y = np.not_equal(x, 0), np.not_equal(y, 0)
         return numpy_fun(x, y, out=out)
 
-    fun = binary(name, at_once, general, _COMPARED, scalars=NONE)
+    fun = binary(name, at_once, general, _COMPARED | HALVES, scalars=NONE)
     example = f"jnp.{name}(jnp.array([True, True, False]), jnp.array([1, 0, 0]))"
     return document_binary(fun, purpose, "bool", example, f"Array([{result}], dtype=bool)")
 

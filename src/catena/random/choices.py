@@ -14,6 +14,7 @@ from catena.core.array import Array
 from catena.core.shapes import broadcast_shapes, check_positions
 from catena.core.zeros import get_aval
 from catena.lax.structure import canonical_axis, told
+from catena.lax.whole import whole
 from catena.numpy import asarray, cumsum, searchsorted, take
 from catena.random.continuous import _gumbel, checked_mode
 from catena.random.kernels import remembered
@@ -171,10 +172,15 @@ def chosen(key, total: int, draws: int, shape: tuple, replace: bool, p, mode: st
 
 def weighted(key, p, shape: tuple):
     """Entries drawn with probabilities ``p``, by the cumulated probabilities."""
+    return _inverted(p, _uniform(key, 0.0, 1.0, shape=shape, dtype=p.dtype))
+
+
+@whole
+def _inverted(p, unit):
+    """The numbers below whose cumulated probabilities numbers from the unit interval lie, counted from its end."""
     cumulated = cumsum(p)
     last = lax.squeeze(lax.slice_in_dim(cumulated, p.shape[0] - 1, p.shape[0]), (0,))
-    unit = lax.sub(np.asarray(1, p.dtype)[()], _uniform(key, 0.0, 1.0, shape=shape, dtype=p.dtype))
-    return searchsorted(cumulated, lax.mul(last, unit))
+    return searchsorted(cumulated, lax.mul(last, lax.sub(np.asarray(1, p.dtype)[()], unit)))
 
 
 # ---- categories
