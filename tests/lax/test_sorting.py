@@ -212,3 +212,15 @@ def test_derivatives_where_there_is_nothing_to_sort(shape):
             primal, tangent = catena.jvp(run, (x,), (x,))
             assert primal.shape == tangent.shape == fun(x).shape
             assert catena.grad(lambda x, f=run: jnp.sum(f(x)))(x).shape == shape
+
+
+def test_keys_of_vectors_order_zeros_and_nan_as_compiled_ones():
+    x = np.array([np.nan, 1.0, -0.0, 0.0, -np.nan, -np.inf, np.inf, -1.0, 0.0, -0.0], np.float32)
+    numbers = np.arange(10, dtype=np.int32)
+    for dtype in ("float32", "float16", "bfloat16"):
+        keys = jnp.asarray(x).astype(dtype)
+        for operands, count in (((keys, numbers), 1), ((keys[::-1], keys, numbers), 2)):
+            sort = lambda *xs, n=count: lax.sort(xs, num_keys=n)
+            for eager, compiled in zip(sort(*operands), catena.jit(sort)(*operands), strict=True):
+                np.testing.assert_array_equal(np.asarray(eager, np.float32), np.asarray(compiled, np.float32))
+        assert lax.sort((keys, numbers), num_keys=1)[1].tolist() == [5, 7, 2, 3, 8, 9, 1, 6, 0, 4]

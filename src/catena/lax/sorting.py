@@ -49,8 +49,7 @@ def _float_key(x: np.ndarray, total_order: bool) -> np.ndarray:
         x = x.astype(np.float32)
     width = 8 * x.dtype.itemsize
     if not total_order:
-        x = np.where(np.isnan(x), x.dtype.type(np.nan), x + x.dtype.type(0))  # -0 + 0 is 0
-        x = np.where(np.isnan(x), np.copysign(x, x.dtype.type(1)), x)
+        x = np.where(x == x, x + x.dtype.type(0), x.dtype.type(np.nan))  # -0 + 0 is 0; a NaN without a sign
     bits = np.ascontiguousarray(x).view(f"int{width}")
     ones = bits >> (width - 1)  # all bits of negative numbers are flipped, of others the sign
     return (bits ^ (ones | np.iinfo(bits.dtype).min)).view(f"uint{width}")
@@ -141,7 +140,12 @@ def _sort_in_numpy(*operands, dimension, is_stable, num_keys):
     for operand in reversed(operands[:num_keys]):  # by the least significant key first
         for part in reversed(_parts(operand)):
             order = _refine(order, sort_key(part), dimension)
-    return [np.take_along_axis(x, order, dimension) for x in operands]
+    return [_taken(x, order, dimension) for x in operands]
+
+
+def _taken(x, order, axis: int):
+    """``np.take_along_axis``, which takes eight microseconds of any vector."""
+    return x[order] if x.ndim == 1 else np.take_along_axis(x, order, axis)
 
 
 def _parts(x: np.ndarray) -> tuple:
@@ -152,8 +156,8 @@ def _parts(x: np.ndarray) -> tuple:
 def _refine(order, key, axis: int):
     if order is None:
         return stable_argsort(key, axis)
-    finer = stable_argsort(np.take_along_axis(key, order, axis), axis)
-    return np.take_along_axis(order, finer, axis)
+    finer = stable_argsort(_taken(key, order, axis), axis)
+    return _taken(order, finer, axis)
 
 
 def sort_values(x: np.ndarray, axis: int, is_stable: bool) -> np.ndarray:
