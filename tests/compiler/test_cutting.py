@@ -67,6 +67,9 @@ def test_rows_that_fill_vectors_are_not_cut():
 
 
 JOINED = {
+    "neighbours": lambda np, x: (y := stacked(np, x))[:, :, 1:] - y[:, :, :-1],
+    "less its first": lambda np, x: (y := stacked(np, x)) - y[:, :, :1],
+    "with its mirror image": lambda np, x: (y := stacked(np, x)) + y[:, ::-1],
     "from behind": lambda np, x: stacked(np, x)[:, :, ::-1],
     "with a border": lambda np, x: np.pad(stacked(np, x), [(0, 0), (1, 1), (2, 1)]),
     "roots with a border": lambda np, x: np.pad(np.sqrt(stacked(np, x)), [(0, 0), (1, 1), (2, 1)]),

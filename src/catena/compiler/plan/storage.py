@@ -108,7 +108,7 @@ class Storage:
         other, up to what is stored, or to a fold: then a loop over the rows of a part computes it, and does all of
         these. What is folded is cut where parts meet, so parts are long there if they have as many elements.
         """
-        users = self._joined(self.users[v.number])
+        users = self._joined(v)
         while len(users) == 1 and (users[0].form == "map" or _keeps_parts(users[0], v)):
             last = users[0].number
             users = self.users[last]
@@ -116,16 +116,17 @@ class Storage:
                 return _has_long_parts(v)
         return bool(users) and all(_folds_parts(u, v) for u in users)
 
-    def _joined(self, users: list) -> list:
+    def _joined(self, v: Value) -> list:
         """The one value that all readers are for, as a choice is of a comparison and of what it compares: elementwise
-        operations between are done where it is.
+        operations between are done where it is, of neighbours too.
         """
+        users = self.users[v.number]
         ask = {u.number: u for u in users}
         for _ in range(MOST_BETWEEN):
             if len(ask) == 1:
                 return list(ask.values())
             first = ask.pop(min(ask, default=0), None)
-            if first is None or first.form != "map" or first.number in self.needed:
+            if first is None or first.number in self.needed or not (first.form == "map" or _is_beside_parts(first, v)):
                 break
             ask |= {u.number: u for u in self.users[first.number]}
         return users
@@ -318,7 +319,17 @@ def _keeps_parts(user: Value, v: Value) -> bool:
     d = v.params.dimension
     if user.form == "reverse":
         return d not in user.params.dims
+    if user.form == "slice":
+        return user.shape[d] == v.shape[d]
     return user.form == "pad" and user.params.config[d] == (0, 0, 0)
+
+
+def _is_beside_parts(user: Value, v: Value) -> bool:
+    """Whether neighbours in each part are read, or an element of each row, which is spread along it."""
+    if user.form == "broadcast":
+        (x,), own = user.args, range(v.params.dimension + 1)
+        return user.ndim == v.ndim and user.params.dims[: len(own)] == tuple(own) and _reads_again(user, x) <= 1
+    return _moves(user, turned=False) and _keeps_parts(user, v)
 
 
 def _folds_parts(user: Value, v: Value) -> bool:
