@@ -277,6 +277,15 @@ def test_products_of_other_sizes_compile_nothing_again(case, compiled):
     assert [defined(plan) for plan in others] == [0, 0]
 
 
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_the_size_of_a_panel_is_in_no_text(compiled):
+    step = jax.jit(lambda x, w: x @ w)
+    for n in (251, 261, 241):
+        x, w = values((96, n)), values((n, 640))
+        np.testing.assert_allclose(step(x, w), np.asarray(x) @ np.asarray(w), rtol=1e-4, atol=1e-4)
+    assert [defined(plan) for plan in compiled[1:]] == [0, 0]
+
+
 TURNED = {
     "transposition": (lambda x: x.T + 1, lambda n: (values((n, n + 16)),)),
     "transposition of a batch": (lambda x: x.swapaxes(1, 2) * 2, lambda n: (values((5, n, n + 16)),)),

@@ -247,7 +247,7 @@ ROWS = [
      "test_another_length_of_rows_compiles_nothing_again", "test_products_of_other_sizes_compile_nothing_again", "test_sorts_of_other_lengths_compile_nothing_again", "test_rows_done_at_once_lie_at_any_distance",
      "test_places_in_other_lengths_compile_nothing_again", "test_what_is_equal_by_chance_is_not_in_the_text_of_an_entry",
      "test_entries_that_only_call_take_llvm_no_effort", "test_the_last_lanes_are_in_no_text",
-     "test_arrays_on_the_stack_are_of_few_sizes",
+     "test_arrays_on_the_stack_are_of_few_sizes", "test_the_size_of_a_panel_is_in_no_text",
      "test_equal_products_are_written_once_whatever_comes_after_them",
      "test_many_small_arrays_are_done_by_few_functions", "test_the_entry_of_a_training_step_only_calls",
      "test_code_lives_as_long_as_a_program_that_calls_it", "test_programs_say_what_they_linked", "test_what_runs_a_program_keeps_the_code_of_its_kernels",

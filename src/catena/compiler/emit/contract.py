@@ -102,11 +102,11 @@ class _Loops:
         self.w, self.plan, self.tasks, self.after, self.own = w, p, tasks, after, own
         self.type = p.contraction.type
         self.e = Emitter()
-        self.scratch = self._scratch() if p.packs else "null"
         self.watch = subnormal_products.Watch(self.e) if p.is_watched else None
         self.operands = 3 + p.packed
         self.functions = parallel.load_pointer(self.e, self.operands + self.own)
         self.told = _Told(self.e, p, self.operands + own + 1)
+        self.scratch = self._scratch() if p.packs else "null"
 
     @property
     def contraction(self) -> Contraction:
@@ -120,10 +120,11 @@ class _Loops:
         return Task(body, functions, self.told.numbers)
 
     def _scratch(self) -> str:
-        """Memory for a panel: for powers of two of terms, so that products of similar sizes share the task's text."""
-        p = self.plan
-        terms = 1 << (p.panel_terms - 1).bit_length()
-        return self.e.slot(f"[{terms * self._vectors(p.columns) * p.width * self.type.bytes} x i8]", 64)
+        """Memory for a panel, whose size the text does not tell: products of other terms and columns share it."""
+        p, name = self.plan, self.e.name()
+        size = self.told.number(p.panel_terms * self._vectors(p.columns) * p.width * self.type.bytes)
+        self.e.slots.append(f"  {name} = alloca i8, i64 {size}, align 64")
+        return name
 
     # ---- one task ------------------------------------------------------------------------------------------
 
