@@ -63,6 +63,14 @@ LIBRARIES = {
     "quax==0.4.6": "quax_units",
     "orbax-checkpoint": "orbax_checkpoint",
     "scico==0.0.7": "scico_denoise",
+    "ott-jax==0.6.0": "ott_transport",
+    "jaxlie==1.5.0": "jaxlie_poses",
+    "jax-md==0.2.29": "jax_md_fluid",
+    "pgx==2.6.0": "pgx_games",
+    "folx==0.2.30": "folx_laplacian",
+    "dynamiqs==0.3.7": "dynamiqs_cavity",
+    "s2fft==1.5.0": "s2fft_sphere",
+    "penzai==0.2.5": "penzai_mlp",
     # These have tests and no example.
     "dm-pix==0.4.5": "",
     "flashbax==0.1.3": "",
@@ -77,7 +85,7 @@ BESIDES = (
     "tabulate pytest<9 pytest-xdist six decorator cloudpickle gast dm-tree dm-env tensorstore aiofiles psutil "
     "humanize simplejson scikit-learn dill etils[epath,epy] matplotlib seaborn gymnasium dotmap "
     "prometheus-client protobuf plum-dispatch beartype packaging flask flask-cors jinja2 ml-collections pillow "
-    "tensorboardx trimesh mujoco imageio tifffile pyabel sympy attrs"
+    "tensorboardx trimesh mujoco imageio tifffile pyabel sympy attrs svgwrite ordered-set cmap qutip ipython"
 ).split()
 # The same, where they would bring JAX along.
 WITHOUT_NEEDS = "tfp-nightly jaxkd jaxctx mujoco-mjx".split()
