@@ -462,7 +462,7 @@ def tasks(p: Plan, machine: Machine, awake: bool, by_rows: bool, among_steps: bo
     sizes = p.units, p.panels, p.rows, p.row.extent, rows, c.columns, terms, c.type.bytes, c.products, members
     told = p.packs, p.apart == 1, bool(p.strips), bool(c.batch), by_rows, among_steps, is_shared(p, machine, awake)
     found = _numbers_of_tasks(sizes, told, machine.products, machine.memory.second_cache, machine.memory.page)
-    return Tasks(*[found[k] for k in range(5)], found[5] if c.batch else 0)
+    return Tasks(found[0], found[1], found[2], found[3], found[4], found[5] if c.batch else 0)
 
 
 class Work(NamedTuple):

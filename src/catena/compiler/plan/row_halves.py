@@ -202,9 +202,8 @@ def _of_product(step: Contract) -> Iterator[Span]:
     of_c = 0, ((0, form.rows[0].c), (len(form.terms) + 1, 1)), ()
     for buffer, offset, is_written in ((step.a, of_a, False), (step.c, of_c, True)):
         yield Span(buffer, is_written, _of(half, lambda *part: _span(offset, whole | {0: part}, size, buffer)))
-    for buffer in (step.b, step.rest):
-        if buffer is not None:
-            yield Span(buffer, False, ((0, buffer.bytes), (0, buffer.bytes)))
+    for whole_of in filter(None, (step.b, step.rest)):
+        yield Span(whole_of, False, ((0, whole_of.bytes), (0, whole_of.bytes)))
     if step.after is not None:
         yield from _of_nest(step.after, step.operands, step.after.rows[0])
 
