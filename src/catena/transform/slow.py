@@ -53,7 +53,7 @@ def tell(closed: ClosedJaxpr, name: str, tracing: float, compiling: float, stage
 
 def place_of(info, name: str) -> str:
     """The function and where it is defined; if that is not in the user's program, where it is called there."""
-    place = getattr(info, "function_place", "")
+    place = getattr(info, "func_src_info", "")
     if " at " in place and PACKAGE not in place:
         return place
     caller = user_source()
