@@ -71,6 +71,7 @@ LIBRARIES = {
     "dynamiqs==0.3.7": "dynamiqs_cavity",
     "s2fft==1.5.0": "s2fft_sphere",
     "penzai==0.2.5": "penzai_mlp",
+    "keras==3.15.1": "keras_net",
     # These have tests and no example.
     "dm-pix==0.4.5": "",
     "flashbax==0.1.3": "",
@@ -85,7 +86,8 @@ BESIDES = (
     "tabulate pytest<9 pytest-xdist six decorator cloudpickle gast dm-tree dm-env tensorstore aiofiles psutil "
     "humanize simplejson scikit-learn dill etils[epath,epy] matplotlib seaborn gymnasium dotmap "
     "prometheus-client protobuf plum-dispatch beartype packaging flask flask-cors jinja2 ml-collections pillow "
-    "tensorboardx trimesh mujoco imageio tifffile pyabel sympy attrs svgwrite ordered-set cmap qutip ipython"
+    "tensorboardx trimesh mujoco imageio tifffile pyabel sympy attrs svgwrite ordered-set cmap qutip ipython "
+    "namex h5py optree"
 ).split()
 # The same, where they would bring JAX along.
 WITHOUT_NEEDS = "tfp-nightly jaxkd jaxctx mujoco-mjx".split()

@@ -135,11 +135,16 @@ def test_kernels_of_other_machines_are_imported_and_refuse_to_be_used():
     with catena.as_jax():
         from jax.experimental import pallas as pl
         from jax.experimental.pallas import triton
+        from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel
 
         with pytest.raises(AttributeError, match="jax.experimental.pallas.pallas_call is about kernels of GPUs and"):
             pl.pallas_call
         with pytest.raises(AttributeError, match="pallas.triton.load is about kernels of GPUs and TPUs: another mac"):
             triton.load
+        with pytest.raises(
+            AttributeError, match="splash_attention_kernel.make_splash_mha is about kernels of GPUs and"
+        ):
+            splash_attention_kernel.make_splash_mha
         with pytest.raises(ImportError, match="pallas.BlockSpec is about kernels of GPUs and TPUs"):
             from jax.experimental.pallas import BlockSpec  # noqa: F401
         assert not hasattr(pl, "pallas_call")

@@ -192,11 +192,9 @@ REFUSED = [
     (lambda: read_again(lambda t: t, namedtuple("Unknown", "a")(X)), ValueError, "register_namedtuple_serialization"),
     (lambda: export.deserialize("abc"), TypeError, "takes bytes, got <class 'str'>"),
     (lambda: export.deserialize(b"abc"), ValueError, "not the bytes"),
-    (lambda: export.symbolic_shape("a, 3"), NotImplementedError, "no symbolic dimensions"),
-    (lambda: export.symbolic_shape("3, +"), ValueError, "must be a length, got '[+]'"),
+    (lambda: export.symbolic_shape("3, +"), ValueError, "must be a length"),
     (lambda: export.symbolic_shape("..."), ValueError, "needs a shape to be like"),
     (lambda: export.symbolic_shape("4", like=(3,)), ValueError, "is 3 in like"),
-    (lambda: export.SymbolicScope(["a > 3"]), NotImplementedError, "a > 3"),
     (lambda: serialize(3), TypeError, "takes a compiled function, got 3"),
 ]
 

@@ -11,6 +11,7 @@ from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
+from catena.compat import pallas
 from catena.core.lazy import load
 from catena.core.unbuilt import is_of_other_machines, not_built, refuse
 
@@ -121,11 +122,7 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jax.extend.ifrt_programs": {},
     "jax.extend.ifrt_programs.ifrt_programs": {},
     "jax.interpreters.pxla": {},
-    # What libraries import at their top, and use where there are such machines.
-    "jax.experimental.pallas": {},
-    "jax.experimental.pallas.mosaic_gpu": {},
-    "jax.experimental.pallas.tpu": {},
-    "jax.experimental.pallas.triton": {},
+    **{name: {} for name in pallas.MODULES},
 }
 
 

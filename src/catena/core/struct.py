@@ -4,6 +4,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import AbstractRef, AbstractToken, ShapedArray
+from catena.core.dimensions import Dimension
 from catena.core.manual_axes import NOT_MANUAL
 from catena.core.type_sharding import in_types
 
@@ -108,6 +109,11 @@ class ShapeDtypeStruct:
 
 def type_of_struct(x: ShapeDtypeStruct) -> ShapedArray | AbstractRef:
     """The type of the arrays, or references, that ``x`` describes."""
+    if any(isinstance(d, Dimension) for d in x.shape):
+        raise NotImplementedError(
+            f"{x} has symbolic dimensions, which jax.eval_shape alone takes: programs here are of known lengths. "
+            "Trace, compile or export the function for each shape."
+        )
     dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
     states = x.manual_axis_type or NOT_MANUAL
     aval = ShapedArray(x.shape, dtype, x.weak_type, sharding=in_types(x.sharding), manual_axis_type=states)

@@ -35,7 +35,7 @@ from catena.core.trace import VALUES, Tracer
 from catena.core.traceback import api_boundary, shorten
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import high_types
-from catena.transform import arguments, misses, stages, stateful
+from catena.transform import arguments, misses, stages, stateful, symbolic_shapes
 from catena.transform.execute import how_to_run, program_of, run_fast
 from catena.transform.functions import check_function
 from catena.transform.jit_primitive import checked_call, checking, jit_p
@@ -351,6 +351,8 @@ class JitFunction(Face, Generic[P, R]):
 
     def eval_shape(self, *args, **kwargs):
         """The shapes and dtypes of the result, without computing anything."""
+        if given := symbolic_shapes.symbolic((args, kwargs)):
+            return symbolic_shapes.shapes(lambda both: self.eval_shape(*both[0], **both[1]), (args, kwargs), given)
         if has_states(self, args, kwargs):
             on_parts, parts, named, _ = as_parts(self, args, kwargs)
             return on_parts.eval_shape(*parts, **named)[0]

@@ -11,7 +11,7 @@ from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.struct import struct_of
 from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_unflatten
-from catena.transform import stateful
+from catena.transform import stateful, symbolic_shapes
 from catena.transform.arguments import argument_names, as_int_tuple, bad_leaf, check_may_trace, leaf_aval
 from catena.transform.functions import check_callable, check_function, wraps
 
@@ -92,7 +92,8 @@ def eval_shape(fun: Callable, *args, **kwargs):
 
     Arguments:
       fun: a function of trees of arrays.
-      args, kwargs: its arguments, or ``ShapeDtypeStruct``s in their place.
+      args, kwargs: its arguments, or ``ShapeDtypeStruct``s in their place, whose dimensions may be symbolic
+        (``jax.export.symbolic_shape``): ``fun`` is then traced several times, with numbers in place of these.
     Returns:
       A tree like the result of ``fun``, with a ``ShapeDtypeStruct`` for each array.
 
@@ -101,6 +102,8 @@ def eval_shape(fun: Callable, *args, **kwargs):
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
     check_function(fun)
+    if given := symbolic_shapes.symbolic((args, kwargs)):
+        return symbolic_shapes.shapes(lambda both: eval_shape(fun, *both[0], **both[1]), (args, kwargs), given)
     with boundary:
         (args, kwargs), objects = (
             stateful.to_parts((args, kwargs)) if stateful.any_in((args, kwargs)) else ((args, kwargs), [])

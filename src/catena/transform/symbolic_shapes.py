@@ -1,0 +1,143 @@
+"""Shapes of results where lengths of arguments are symbolic: a function is traced for several lengths, and what its
+results have of them is told by these.
+
+A rule of a primitive reckons with numbers. So the lengths that stand for variables are numbers, unlike each other and
+what programs are written with, and a length of a result is an expression that has the same value for each of them: a
+sum of products, or one that is divided. Where there is none, it is a variable of its own. What hangs on whether a
+length is small (`min(n, 64)`) is told as for large ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from catena.core import dimensions
+from catena.core.dimensions import Dimension, Scope
+from catena.core.struct import ShapeDtypeStruct
+from catena.core.tree import tree_leaves, tree_map
+
+# Lengths that stand for symbolic ones: large, as programs cut windows out of what they are given, and with all
+# remainders by small numbers. The later ones are for constraints that want divisible or small ones.
+USUAL = 83, 90, 97, 110, 131, 148, 159, 86, 95, 102, 117, 121, 136, 143, 171, 211
+LENGTHS = (*USUAL, 96, 160, 192, 224, 240, 288, 320, 7, 11, 13, 5, 3, 2, 4, 6, 8, 1)
+MOST_TRIED = 20_000  # combinations of these
+DIVISORS, SHIFTS = range(2, 33), sorted(range(-70, 71), key=abs)  # of lengths that are divided; the least come first
+
+
+def symbolic(tree: Any) -> list[Dimension]:
+    """The symbolic dimensions in the shapes of a tree."""
+    structs = [x for x in tree_leaves(tree) if type(x) is ShapeDtypeStruct]
+    return [d for x in structs for d in x.shape if isinstance(d, Dimension)]
+
+
+def shapes(function: Callable, arguments: Any, given: list[Dimension]) -> Any:
+    """What ``function`` gives for ``arguments``, a tree with ``ShapeDtypeStruct``s.
+
+    Arguments:
+      function: what is traced for known lengths.
+      arguments: what it is given then, with these in place of symbolic ones.
+      given: the symbolic dimensions of the arguments.
+    """
+    scope = given[0].scope
+    if any(d.scope is not scope for d in given):
+        raise ValueError("eval_shape: the symbolic dimensions of the arguments are of different scopes")
+    names = sorted(frozenset().union(*map(dimensions.variables_of, given)))
+    points = _points(scope, names)
+    results = [_at(function, arguments, lengths) for lengths in points]
+
+    def told(*each):
+        if not all(type(x) is ShapeDtypeStruct for x in each):
+            return each[0]
+        if len({x.ndim for x in each}) > 1:
+            raise ValueError(f"eval_shape: the rank of a result hangs on the lengths of {', '.join(names)}")
+        dims = zip(*(x.shape for x in each), strict=True)
+        return each[0].update(shape=tuple(_expression(list(d), points, scope, given) for d in dims))
+
+    return tree_map(told, *results)
+
+
+def _at(function: Callable, arguments: Any, lengths: dict[str, int]) -> Any:
+    """The result where variables have these lengths; errors say so."""
+
+    def with_numbers(x):
+        if type(x) is not ShapeDtypeStruct:
+            return x
+        return x.update(shape=tuple(d if isinstance(d, int) else dimensions.value(d, lengths) for d in x.shape))
+
+    try:
+        return function(tree_map(with_numbers, arguments))
+    except Exception as error:
+        stood = ", ".join(f"{n} for {name}" for name, n in lengths.items())
+        error.add_note(f"Symbolic dimensions are stood for by numbers while a function is traced: {stood}.")
+        raise
+
+
+def _points(scope: Scope, names: Sequence[str]) -> list[dict[str, int]]:
+    """Lengths of variables for which a function is traced: as many as tell the terms of `_monomials`, and two more."""
+    wanted = len(_monomials(names)) + 2
+    found: list[dict[str, int]] = []
+    for start in range(len(LENGTHS)):
+        turned = [LENGTHS[n:] + LENGTHS[:n] for k in range(len(names)) for n in [(start + 5 * k) % len(LENGTHS)]]
+        for each in itertools.islice(itertools.product(*turned), MOST_TRIED):
+            lengths = dict(zip(names, each, strict=True))
+            if lengths not in found and scope.holds(lengths):
+                found.append(lengths)
+                break
+        if len(found) == wanted:
+            break
+    if not found:
+        raise ValueError(f"no lengths were found of which {[tuple(c) for c in scope.constraints]} holds")
+    return found
+
+
+def _monomials(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Products of variables that lengths are sums of: of two at most; of many variables, these alone."""
+    degree = 2 if len(names) <= 3 else 1
+    return [c for n in range(degree + 1) for c in itertools.combinations_with_replacement(names, n)]
+
+
+def _expression(found: list[int], points: list[dict], scope: Scope, given: list[Dimension]) -> int | Dimension:
+    """The length that has these values at these points."""
+    if len(set(found)) == 1:
+        return found[0]
+    for d in given:
+        if [dimensions.value(d, p) for p in points] == found:
+            return d
+    names = list(points[0])
+    for tell in (_sum_of_products, _divided):
+        if (made := tell(found, points, names, scope)) is not None:
+            return made
+    return dimensions.unknown(scope)
+
+
+def _sum_of_products(found, points, names, scope) -> Any:
+    monomials = _monomials(names)
+    table = np.array([[np.prod([p[n] for n in m], dtype=float) for m in monomials] for p in points])
+    factors = np.linalg.lstsq(table, np.array(found, float), rcond=None)[0]
+    whole = [round(c) for c in factors.tolist()]
+    made = sum(c * _product(m, scope) for c, m in zip(whole, monomials, strict=True))
+    return made if _has_values(made, found, points) else None
+
+
+def _product(names: tuple[str, ...], scope: Scope) -> Any:
+    product: Any = 1
+    for name in names:
+        product = dimensions.variable(scope, name) * product
+    return product
+
+
+def _divided(found, points, names, scope) -> Any:
+    for name in names:
+        x = dimensions.variable(scope, name)
+        for by, shift in itertools.product(DIVISORS, SHIFTS):
+            if all((p[name] + shift) // by == n for p, n in zip(points, found, strict=True)):
+                return (x + shift) // by
+    return None
+
+
+def _has_values(made: Any, found: list[int], points: list[dict]) -> bool:
+    return isinstance(made, Dimension) and [dimensions.value(made, p) for p in points] == found
