@@ -114,6 +114,8 @@ def test_random():
     key = jax.random.key(0)
     mat = sparse.random_bcoo(key, (3, 8, 2), nse=0.5, n_batch=1, n_dense=1, dtype="float32", sorted_indices=True)
     assert mat.nse == 4 and (jnp.diff(mat.indices[..., 0]) > 0).all() and (mat.data >= 0).all() and (mat.data < 1).all()
+    raw = sparse.random_bcoo(jax.random.key_data(key), (3, 8, 2), nse=0.5, n_batch=1, n_dense=1, dtype="float32")
+    np.testing.assert_array_equal(raw.todense(), mat.todense())
     same = jax.jit(lambda key: sparse.random_bcoo(key, (4, 5), nse=20, dtype="float32"))(key)
     assert sorted(map(tuple, same.indices.tolist())) == [(i, j) for i in range(4) for j in range(5)]
     with jax.enable_x64(True):  # indices are of the integers' dtype, or of the one asked for

@@ -119,6 +119,6 @@ def random_bcoo(
         flat = random.choice(key, size, shape=(count,), replace=not unique_indices).astype(indices_dtype)
         return jnp.stack(jnp.unravel_index(flat, sizes), axis=1).astype(indices_dtype) if size else flat[:, None]
 
-    indices = over_batch(positions, batch)(keys[1:].reshape(batch))
+    indices = over_batch(positions, batch)(keys[1:].reshape(*batch, *keys.shape[1:]))  # raw keys have an axis of words
     mat = BCOO((data, indices), shape=shape)
     return BCOO(bcoo_sort_indices(mat)._bufs, shape=shape, indices_sorted=True) if sorted_indices else mat
