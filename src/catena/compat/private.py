@@ -110,7 +110,10 @@ NAMES: dict[str, dict[str, str] | str] = {
         "flatten_one_level": "catena.tree_util:flatten_one_level",
         "prefix_errors": "catena.core.tree_errors:prefix_errors",
     },
-    "jax._src.xla_bridge": {"_backends": "catena.compat.backends:backends"},
+    "jax._src.xla_bridge": {
+        "_backends": "catena.compat.backends:backends",
+        "get_backend": "catena.extend.backend:get_backend",
+    },
     "jax._src.typing": {
         "Array": "catena:Array",
         "ArrayLike": "catena.typing:ArrayLike",
