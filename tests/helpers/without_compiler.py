@@ -106,6 +106,7 @@ ROWS = [
     (GRAPHS, "compiler/test_pauses.py"),
     (TEXTS, "compiler/test_lengths.py"),
     (TEXTS, "compiler/test_streams.py"),
+    (ACCURACY, "compiler/test_small.py", "test_exponentials_below_normal_numbers"),
     (TEXTS, "compiler/test_small.py", "test_which_products_are_looked_at",
      "test_loops_in_loops_are_looked_through_a_few_times_each"),
     (TEXTS, "compiler/test_subnormal_products.py", "test_programs_that_flush_do_not_look"),
