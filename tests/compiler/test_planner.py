@@ -6,8 +6,6 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
-from catena.compiler.machine import X86_64_V4
-from catena.compiler.native.compile import program_of
 
 STEPS = 6
 
@@ -55,16 +53,3 @@ def test_an_updated_carry_is_a_result_too(name, kept, n):
         expected = jax.tree.leaves(run(x))
     for g, e in zip(made, expected, strict=True):
         np.testing.assert_array_equal(g, e)
-
-
-def test_a_number_that_is_spread_is_where_a_loop_begins_and_nowhere_else():
-    """Who reads it otherwise reads a number: so the loop has its memory."""
-
-    def f(x):
-        ones = jnp.ones_like(x)
-        return lax.fori_loop(0, 3, lambda i, c: c + 0.5 * c * (i % 2), ones) + ones
-
-    x = np.zeros(30_000, np.float32)
-    np.testing.assert_array_equal(jax.jit(f)(x), np.full_like(x, 2.5))
-    program = program_of(jax.make_jaxpr(f)(x), machine=X86_64_V4)
-    assert program.arena_bytes <= x.nbytes

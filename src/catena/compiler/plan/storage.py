@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from catena.compiler.graph.constants import scalar
 from catena.compiler.graph.forms import COSTLY, FORMS, PARTS, Map
 from catena.compiler.graph.products import is_read_once, read_once
 from catena.compiler.graph.region import Region, Value
@@ -231,8 +230,6 @@ class Storage:
                 continue
             seen.add((x.number, same))
             if x.number in self.stored and x is not v:
-                if x.form == "broadcast" and scalar(x) is not None:
-                    continue  # a number, which is not read there
                 r = self.root_of(x)
                 found[r] = found.get(r, True) and same and x.number == r
                 continue
