@@ -209,3 +209,22 @@ def test_arrays_that_are_stacked_for_a_fold_are_not_written():
     x = np.ones((300, 200), np.float32)
     made = nests(jax.make_jaxpr(lambda x: jnp.stack([x * k for k in range(1, 5)]).sum(1))(x))
     assert len(made) == 1
+
+
+def test_sums_of_mixed_layers_after_a_loop():
+    """The cotangent of the sum is one number everywhere, which a product reads and a loop's memory may not be."""
+
+    def loss(table, gate, up, down):
+        x = lax.scan(lambda c, row: (0.9 * c + row, c), table[0] * 0, table)[1]
+        gates = jax.nn.softmax(x @ gate)
+        hidden = jax.nn.relu(jnp.einsum("nd,edf->nef", x, up))
+        return jnp.sum(jnp.einsum("ne,nef,efd->nd", gates, hidden, down))
+
+    make = np.random.default_rng(0)
+    args = [make.normal(0, 0.3, shape).astype(np.float32) for shape in [(64, 32), (32, 4), (4, 32, 32), (4, 32, 32)]]
+    slopes = jax.grad(loss, (0, 1, 2, 3))
+    compiled = jax.jit(slopes)(*args)
+    with jax.disable_jit():
+        expected = slopes(*args)
+    for got, other in zip(compiled, expected, strict=True):
+        np.testing.assert_allclose(got, other, rtol=1e-3, atol=1e-3)
