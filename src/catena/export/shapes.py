@@ -176,12 +176,8 @@ def _read(node: Any, scope: Scope) -> Any:
 
 def _called(name: str, a: Any, b: Any) -> Any:
     function = dimensions.FUNCTIONS[name]
-    if isinstance(a, int) and isinstance(b, int):
+    if name in ("floordiv", "mod") or isinstance(a, int) and isinstance(b, int):
         return function(a, b)
-    if name == "floordiv":
-        return a // b
-    if name == "mod":
-        return a % b
     return (a if isinstance(a, Dimension) else b).called(name, a, b)
 
 

@@ -121,9 +121,8 @@ def _range(values, dtype):
             return lax.iota(dtype, count)
         values = [0, count]
     numbers = np.arange(*values)
-    if numbers.dtype.kind == "f" and dtypes.issubdtype(
-        dtype, np.integer
-    ):  # as many, from a start and by a step of that dtype
+    if numbers.dtype.kind == "f" and dtypes.issubdtype(dtype, np.integer):
+        # As many, from a start and by a step of that dtype.
         start, step = int(values[0]), int(values[2]) if len(values) == 3 else 1
         numbers = start + step * np.arange(numbers.size)
     return make_array(casts.convert(numbers, dtype))

@@ -381,9 +381,8 @@ def _traced_positions(mask, size: int, fill_value) -> tuple:
     for n, fill in zip(mask.shape, fills, strict=True):
         stride //= n
         position = lax.div(linear, np.asarray(stride, dtype)) if stride > 1 else linear
-        position = (
-            lax.rem(position, np.asarray(n, dtype)) if out else position
-        )  # of the first axis, it is below already
+        if out:  # of the first axis, it is below already
+            position = lax.rem(position, np.asarray(n, dtype))
         out.append(_filled(position, filled, fill))
     return tuple(out)
 

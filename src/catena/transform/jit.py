@@ -352,7 +352,7 @@ class JitFunction(Face, Generic[P, R]):
     def eval_shape(self, *args, **kwargs):
         """The shapes and dtypes of the result, without computing anything."""
         if given := symbolic_shapes.symbolic((args, kwargs)):
-            return symbolic_shapes.shapes(lambda both: self.eval_shape(*both[0], **both[1]), (args, kwargs), given)
+            return symbolic_shapes.shapes(self.eval_shape, args, kwargs, given)
         if has_states(self, args, kwargs):
             on_parts, parts, named, _ = as_parts(self, args, kwargs)
             return on_parts.eval_shape(*parts, **named)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from catena.core.context import context
@@ -103,7 +104,7 @@ def eval_shape(fun: Callable, *args, **kwargs):
     """
     check_function(fun)
     if given := symbolic_shapes.symbolic((args, kwargs)):
-        return symbolic_shapes.shapes(lambda both: eval_shape(fun, *both[0], **both[1]), (args, kwargs), given)
+        return symbolic_shapes.shapes(functools.partial(eval_shape, fun), args, kwargs, given)
     with boundary:
         (args, kwargs), objects = (
             stateful.to_parts((args, kwargs)) if stateful.any_in((args, kwargs)) else ((args, kwargs), [])

@@ -34,12 +34,12 @@ def symbolic(tree: Any) -> list[Dimension]:
     return [d for x in structs for d in x.shape if isinstance(d, Dimension)]
 
 
-def shapes(function: Callable, arguments: Any, given: list[Dimension]) -> Any:
-    """What ``function`` gives for ``arguments``, a tree with ``ShapeDtypeStruct``s.
+def shapes(function: Callable, args: tuple, kwargs: dict, given: list[Dimension]) -> Any:
+    """What ``function`` gives for these arguments, a tree with ``ShapeDtypeStruct``s.
 
     Arguments:
-      function: what is traced for known lengths.
-      arguments: what it is given then, with these in place of symbolic ones.
+      function: from arguments to shapes, where lengths are known.
+      args, kwargs: its arguments; it is given numbers in place of symbolic dimensions.
       given: the symbolic dimensions of the arguments.
     """
     scope = given[0].scope
@@ -47,7 +47,7 @@ def shapes(function: Callable, arguments: Any, given: list[Dimension]) -> Any:
         raise ValueError("eval_shape: the symbolic dimensions of the arguments are of different scopes")
     names = sorted(frozenset().union(*map(dimensions.variables_of, given)))
     points = _points(scope, names)
-    results = [_at(function, arguments, lengths) for lengths in points]
+    results = [_at(function, args, kwargs, lengths) for lengths in points]
 
     def told(*each):
         if not all(type(x) is ShapeDtypeStruct for x in each):
@@ -60,7 +60,7 @@ def shapes(function: Callable, arguments: Any, given: list[Dimension]) -> Any:
     return tree_map(told, *results)
 
 
-def _at(function: Callable, arguments: Any, lengths: dict[str, int]) -> Any:
+def _at(function: Callable, args: tuple, kwargs: dict, lengths: dict[str, int]) -> Any:
     """The result where variables have these lengths; errors say so."""
 
     def with_numbers(x):
@@ -69,7 +69,7 @@ def _at(function: Callable, arguments: Any, lengths: dict[str, int]) -> Any:
         return x.update(shape=tuple(d if isinstance(d, int) else dimensions.value(d, lengths) for d in x.shape))
 
     try:
-        return function(tree_map(with_numbers, arguments))
+        return function(*tree_map(with_numbers, args), **tree_map(with_numbers, kwargs))
     except Exception as error:
         stood = ", ".join(f"{n} for {name}" for name, n in lengths.items())
         error.add_note(f"Symbolic dimensions are stood for by numbers while a function is traced: {stood}.")
