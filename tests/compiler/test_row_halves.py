@@ -8,8 +8,10 @@ import catena.numpy as jnp
 from catena import lax
 from catena.compiler.machine import ICE_LAKE
 from catena.compiler.native.compile import program_of
+from catena.compiler.plan.program import ARENA, Buffer
 from catena.compiler.plan.verify import verify
 from catena.core.config import override
+from catena.core.errors import CompileError
 
 WIDTH = 64
 
@@ -39,6 +41,15 @@ def loops(f, *args, donated=(), machine=ICE_LAKE) -> list[bool]:
         program = program_of(jax.make_jaxpr(f)(*args), donated, machine)
     verify(program)
     return [step.halves is not None for _, step in program.steps() if step.name == "scan"]
+
+
+def test_halves_that_read_what_nothing_has_written_are_refused():
+    with override("jax_check_bounds", False):
+        program = program_of(jax.make_jaxpr(recurrent)(*given()), (), ICE_LAKE)
+    (scan,) = [step for _, step in program.steps() if step.name == "scan"]
+    scan.halves.steps[0].a = Buffer(ARENA, 64, 0)
+    with pytest.raises(CompileError, match="nothing has written"):
+        verify(program)
 
 
 def gradient(w, u, h, xs):

@@ -412,8 +412,9 @@ class Builder:
         rule = multiply_adds.rule(self, eqn, env, products) or eqn.primitive.lower or eqn.primitive.rule("lower")
         operands = [self._literal(v) if type(v) is Literal else env[v] for v in eqn.invars]
         by_parts, expected = in_parts(eqn), [physical(v.aval) for v in eqn.outvars]
-        self.expected = expected
+        outside, self.expected = self.expected, expected
         results = self.call(by_parts, operands) if by_parts else self.checks.around(self, eqn, rule, operands)
+        self.expected = outside
         for var, out, (shape, dtype) in zip(eqn.outvars, results, expected, strict=True):
             aval = var.aval
             if (out.shape, out.dtype) not in ((shape, dtype), (aval.shape, aval.dtype)):

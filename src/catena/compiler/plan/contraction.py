@@ -552,13 +552,11 @@ def has_halves(p: Plan, machine: Machine) -> bool:
     return _are_halved(p.contraction.products, p.row.extent, machine.products)
 
 
-@decided
-def _are_halved(products: int, rows: int, limits: Products) -> bool:
-    return _may_halve(products, rows, limits)
-
-
 def _may_halve(products: int, rows: int, limits: Products) -> bool:
     return products < limits.tasks.halved and rows >= 2 * limits.tasks.half
+
+
+_are_halved = decided(_may_halve)
 
 
 def _members(w: Work, limits: Products, most: int) -> int:

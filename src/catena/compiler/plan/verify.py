@@ -11,7 +11,7 @@ from catena.compiler.kernels import loops
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.plan import concurrent
 from catena.compiler.plan.program import ARENA, ARGUMENT, CONSTANT, NULL, Block, Buffer, Program, Step
-from catena.compiler.plan.steps import Concurrent, Copy, Launch
+from catena.compiler.plan.steps import Branch, Concurrent, Copy, Launch, Scan
 from catena.core.errors import CompileError
 
 
@@ -40,12 +40,13 @@ def _block(block: Block, written: set[Buffer], spans: dict[Buffer, list[int]], a
         if inner := step.blocks():
             # What the step writes is there for its blocks: the carries of a loop, and slices of whole arrays.
             inside = written | set(step.reads()) | {s for s in getattr(step, "slices", ())}
+            halves = [step.halves] if isinstance(step, Scan) and step.halves is not None else []
             ends = []
-            for each in inner:
+            for each in (*inner, *halves):
                 after = set(inside)
                 at = _block(each, after, spans, at)
                 ends.append(after)
-            written |= set.intersection(*ends) if step.name == "branch" else ends[0]
+            written |= set.intersection(*ends) if isinstance(step, Branch) or halves else ends[0]
         written.update(b for buffer in step.writes() for b in (buffer, buffer.owner()))
         if isinstance(step, Concurrent):  # each of whose steps has a span of its own
             _check_concurrent(step)
