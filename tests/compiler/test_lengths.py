@@ -85,6 +85,8 @@ ALIKE = [
     "a diagonal",
     "draws",
     "a linear system",
+    "a tall matrix factorised",
+    "its singular values",
 ]
 
 

@@ -87,6 +87,8 @@ PROGRAMS = {
     "draws": (lambda x: dropped(jax.random.key((9 * x[0, 0]).astype("int32")), x), lambda n: [(n, 3)]),
     "a linear system": (lambda x: jnp.linalg.solve(x + 999 * jnp.eye(x.shape[0]), x[0]), lambda n: [(n, n)]),
     "a matrix factorised": (lambda x: jnp.linalg.cholesky(x @ x.T + 9 * jnp.eye(x.shape[0])), lambda n: [(n, 8)]),
+    "a tall matrix factorised": (jnp.linalg.qr, lambda n: [(n, 5)]),
+    "its singular values": (lambda x: jnp.linalg.svd(x, compute_uv=False), lambda n: [(n, 5)]),
 }
 
 

@@ -10,6 +10,7 @@ All matrices are column-major, as Fortran has them: what is row-major for us goe
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -24,13 +25,19 @@ class Call:
     """A call for one problem.
 
     ``arguments`` has one-letter strings, integers, ("in", k) the k-th operand, ("out", k) the k-th result, ("work",
-    dtype, size) a workspace, ("one", dtype) the number 1, ("null",) no address.
+    dtype, size) a workspace, ("one", dtype) the number 1, ("null",) no address. Among those that are ``given``, the
+    size of a workspace is None where the routine is to be asked for it; it is the argument ("lwork",) behind it, too.
     """
 
-    def __init__(self, routine: str, arguments: tuple, results: tuple, copies: tuple):
-        self.routine, self.arguments = routine, arguments
+    def __init__(self, routine: str, given: tuple, results: tuple, copies: tuple):
+        self.routine, self.given = routine, given
         self.results = results  # pairs (shape, dtype)
         self.copies = dict(copies)  # result -> operand: results that start as copies of operands
+
+    @cached_property
+    def arguments(self) -> tuple:
+        """Those that are given, with the sizes of all workspaces."""
+        return with_sizes(self.given, workspace_sizes(self.routine, self.given))
 
     @cached_property
     def function(self):
@@ -60,35 +67,36 @@ class Call:
 
 
 def _call(dtype, suffix: str, arguments: list, results: list, copies=((0, 0),)) -> Call:
-    routine = PREFIX[dtype.name] + suffix
-    return Call(routine, _sized(routine, arguments), tuple(results), tuple(copies))
+    return Call(PREFIX[dtype.name] + suffix, tuple(arguments), tuple(results), tuple(copies))
 
 
 def _integer() -> np.dtype:
     return np.dtype(f"int{library.integer_bits()}")
 
 
-def _sized(routine: str, arguments: list) -> tuple:
-    """The arguments with the sizes of workspaces filled in that the routine asks for: those of ("work", dtype, None),
-    whose size is the argument ("lwork",) after them.
-    """
-    open_ = [i for i, arg in enumerate(arguments) if isinstance(arg, tuple) and arg[0] == "work" and arg[2] is None]
-    if not open_:
-        return tuple(arguments)
-    sized, answers = list(arguments), _query(routine, arguments)
-    for i in open_:
-        size = max(int(answers[i].real[0]), 1)
-        sized[i], sized[i + 1] = (*arguments[i][:2], size), size
+def _asked(given: tuple) -> list[int]:
+    """Where the workspaces stand whose sizes a routine is asked for."""
+    return [i for i, arg in enumerate(given) if isinstance(arg, tuple) and arg[0] == "work" and arg[2] is None]
+
+
+def with_sizes(given: tuple, sizes: Sequence[int]) -> tuple:
+    """The arguments with these sizes of the workspaces that a routine is asked for."""
+    sized = list(given)
+    for k, i in enumerate(_asked(given)):
+        sized[i], sized[i + 1] = (*given[i][:2], sizes[k]), sizes[k]
     return tuple(sized)
 
 
-def _query(routine: str, arguments: list) -> list[np.ndarray]:
-    """What the arguments hold after a call with workspace sizes of -1: the routine writes what it needs."""
-    cells = [np.array([-1], _integer()) if arg == ("lwork",) else cell(arg) for arg in arguments]
+def workspace_sizes(routine: str, given: tuple) -> tuple[int, ...]:
+    """What a routine writes that is called with workspace sizes of -1: how many elements each is to have."""
+    asked = _asked(given)
+    if not asked:
+        return ()
+    cells = [np.array([-1], _integer()) if arg == ("lwork",) else cell(arg) for arg in given]
     cells = [np.zeros(16, arg[1] if arg[0] == "work" else np.complex128) if c is None else c
-             for c, arg in zip(cells, arguments)]  # fmt: skip
-    function(routine, len(arguments))(*[c.ctypes.data if c.size else None for c in cells])
-    return cells
+             for c, arg in zip(cells, given)]  # fmt: skip
+    function(routine, len(given))(*[c.ctypes.data if c.size else None for c in cells])
+    return tuple([max(int(cells[i].real[0]), 1) for i in asked])
 
 
 def cell(arg) -> np.ndarray | None:

@@ -158,7 +158,7 @@ class ShortRows:
         along, inside = (self.body.layout.coefficient(i, d) for d in (self.nest.vector, self.d))
         pointer, _ = self.body.start_of(i, t.memory, s.attr[2], c, 1)
         if short_rows.way(s.attr[2], self.nest.vector, self.d, self.n, self.width) == "columns":
-            found = [self._read(s, t, pointer, k * inside) for k in range(self.n)]
+            found = [self._read(s, t, place, 0) for place in _places(self, pointer, t, inside)]
             return [self.e.widen(x, t, self.width) for x in columns.to_parts(self.e, found, t.memory, self.width)]
         return [self._spread(s, t, pointer, along, inside, part) for part in range(self.n)]
 
@@ -240,8 +240,8 @@ class ShortRows:
             if short_rows.way(s.offset, self.nest.vector, self.d, self.n, self.width) == "columns":
                 values, step = self._columns(values, t.memory), self.body.layout.coefficient(key, self.d)
             pointer, _ = self.body.start_of(key, t.memory, s.offset, self.copies[0], 1)
-            for k, x in enumerate(values):
-                self._write(s.buffer, t, self.e.element(pointer, t.memory, k * step), x)
+            for place, x in zip(_places(self, pointer, t, step), values, strict=True):
+                self._write(s.buffer, t, place, x)
 
     def _fold(self) -> None:
         """Takes columns into the folds, one after the other; of rows that are folded too, or stay, the parts."""
@@ -311,6 +311,17 @@ class ShortRows:
         if element == "i1":
             return [self._bits(x) for x in self._columns([self._whole(x) for x in parts], self._lane)]
         return columns.from_parts(self.e, parts, element, self.width)
+
+
+def _places(rows: ShortRows, pointer: str, t: Type, step: int) -> list[str]:
+    """Where parts or columns begin: if a step may hang on an extent, each from the one before."""
+    e, told = rows.e, step if step == rows.width else rows.e.size(step)
+    if not isinstance(told, str):
+        return [e.element(pointer, t.memory, k * step) for k in range(rows.n)]
+    places = [pointer]
+    for _ in range(rows.n - 1):
+        places.append(e.element(places[-1], t.memory, told))
+    return places
 
 
 def _share(i: int, copies: list) -> None:

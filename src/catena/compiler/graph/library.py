@@ -29,6 +29,7 @@ import numpy as np
 
 from catena.compiler.graph import fourier, triangular
 from catena.compiler.graph.forms import HowToSolve, Lapack, SmallMatrices
+from catena.compiler.graph.symbols import computed
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 from catena.runtime import lapack_calls
@@ -55,12 +56,11 @@ def library(b, name: str, inputs, outs, **attrs) -> list:
 def call(b, routine: Call, ins: list, batch: tuple) -> list:
     """A LAPACK routine on every batch member."""
     specs = [((*batch, *shape), dtype) for shape, dtype in routine.results]
-    return b.multi(
-        "lapack",
-        ins,
-        specs,
-        Lapack(routine.routine, routine.arguments, routine.copies, math.prod(batch)),
-    )
+    arguments = lapack_calls.with_sizes(routine.given, _workspace_sizes(routine.routine, routine.given))
+    return b.multi("lapack", ins, specs, Lapack(routine.routine, arguments, routine.copies, math.prod(batch)))
+
+
+_workspace_sizes = computed(lapack_calls.workspace_sizes)  # so another length does without a plan, but not unasked
 
 
 SMALL = 32  # rows and columns of matrices that the program factorises and solves itself, one matrix to a lane

@@ -169,7 +169,7 @@ def read_once(v) -> tuple:
     product with a vector where its terms lie side by side. Loops may compute these where they are multiplied, in the
     order of those in memory (see `plan.nests.inner_product`).
     """
-    if v.form != "dot" or v.dtype.name not in READ_ONCE or not v.size:
+    if v.form != "dot" or NAMES[v.dtype] not in READ_ONCE or not v.size:
         return ()
     (lc, rc, lb, _), (lhs, rhs) = v.params.numbers, v.args
     if any(x.dtype != v.dtype for x in v.args) or sum(lhs.shape[d] > 1 for d in lc) != 1:

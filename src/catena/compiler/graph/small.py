@@ -14,6 +14,7 @@ import numpy as np
 from catena.compiler.graph.constants import is_zero
 from catena.compiler.graph.forms import FORMS, Map
 from catena.compiler.graph.region import Region, Value
+from catena.compiler.graph.types import NAMES
 
 # Functions that come to zero by way of all exponents.
 VANISHING = frozenset("exp exp2 logistic normal_density error_density erfc ndtr pow igamma igammac betainc".split())
@@ -49,9 +50,9 @@ def _mark(region: Region, inputs: set[int], before: Found) -> set[int]:
         if FORMS[v.form].control:
             outputs = _CONTROL[v.form](v, small, before)
             small.update(r.number for r in v.results if outputs[r.params.index])
-        elif v.dtype.name in RANGE and _is_small(v, small):
+        elif NAMES[v.dtype] in RANGE and _is_small(v, small):
             small.add(v.number)
-        if v.form in ("map", "dot") and v.dtype.name in (FLOATS if v.form == "map" else RANGE):
+        if v.form in ("map", "dot") and NAMES[v.dtype] in (FLOATS if v.form == "map" else RANGE):
             _tell(v, [k for k, a in enumerate(v.args) if a.number in small])
     return small
 

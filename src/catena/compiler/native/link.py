@@ -6,6 +6,7 @@ instructions, dead code. Everything that LLVM needs once is made once per proces
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from collections import Counter
@@ -114,6 +115,7 @@ def object_name(text: str, opt: int) -> str:
     return cache.key(_own(text), *identity(), str(opt), str(PASSES))
 
 
+@functools.lru_cache(maxsize=2)  # a text is named, and then compiled
 def _own(text: str) -> str:
     return with_instructions(text, this_machine().features)
 
