@@ -1,5 +1,5 @@
-"""Products by tiles of rows and columns with subnormal numbers (`emit/subnormal_products.py`): they are as near as any,
-and hang on their own row and column alone.
+"""Products by tiles of rows and columns with subnormal numbers, or with normal ones whose products are subnormal
+(`emit/subnormal_products.py`): they are as near as any, and hang on their own row and column alone.
 """
 
 import re
@@ -77,6 +77,15 @@ def test_they_are_near(shape, form, dtype):
             assert_near(product(form, a, b), a, b)
 
 
+def normal(shape: tuple[int, int], axis: int, dtype, exponents: tuple[int, int], seed: int) -> np.ndarray:
+    """Normal numbers with one exponent of these, lowered by up to 8, in each row (or column)."""
+    rng = np.random.default_rng(seed)
+    each = np.expand_dims(rng.choice(exponents, shape[1 - axis]), axis)
+    return (np.ldexp(rng.uniform(0.5, 1, shape), each - rng.integers(0, 9, shape)) * rng.choice([-1, 1], shape)).astype(
+        dtype
+    )
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sums_that_are_subnormal(dtype):
     """More exact than where each step is rounded to steps of the least number."""
@@ -90,6 +99,45 @@ def test_sums_that_are_subnormal(dtype):
         assert (abs(got - exact)[small] <= 0.51 * np.finfo(dtype).smallest_subnormal).all()
 
 
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.95])
+@pytest.mark.parametrize("steps", [8, 0.5])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_normal_numbers_that_are_subnormal(dtype, steps, share):
+    """They are rounded to steps of the least number once, be the numbers of one operand small or of both, and each product
+    a few.
+    """
+    info = np.finfo(dtype)
+    of_x = int(share * info.minexp)
+    with jax.enable_x64(True):
+        x = normal((40, 300), 1, dtype, (of_x,), 3)
+        y = normal((300, 50), 0, dtype, (info.minexp - info.nmant - of_x,), 4) * np.dtype(dtype).type(steps)
+        got = product("ij,jk->ik", x, y)
+        exact, sizes = (a.astype(np.longdouble) @ b.astype(np.longdouble) for a, b in ((x, y), (abs(x), abs(y))))
+        assert (abs(exact) < info.tiny).all()
+        assert (abs(got - exact) <= 300 * info.eps * sizes + 0.51 * info.smallest_subnormal).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_products_of_normal_numbers_that_are_subnormal(shape, form, dtype):
+    """Sums whose products are normal numbers are those of a tile that meets no others."""
+    m, k, n = shape
+    least = np.finfo(dtype).minexp  # of a normal number
+    with jax.enable_x64(True):
+        x = normal((m, k), 1, dtype, (0, least // 2, least + 9), 1)
+        y = normal((k, n), 0, dtype, (0, 3, least // 2 - 9, least // 4, least + 9), 2)
+        got = product(form, x, y)
+        exact, sizes = (a.astype(np.longdouble) @ b.astype(np.longdouble) for a, b in ((x, y), (abs(x), abs(y))))
+        info = np.finfo(dtype)
+        assert (abs(got - exact) <= k * (info.eps * sizes + info.smallest_subnormal)).all()
+        rows, columns = abs(x).max(1) > 0.1, abs(y).max(0) > 2.0 ** (least // 4 - 20)
+        others = np.where(rows[:, None], x, 1).astype(dtype)
+        usual = product(form, others, np.where(columns, y, 1).astype(dtype))
+        np.testing.assert_array_equal(bits(got[rows][:, columns]), bits(usual[rows][:, columns]))
+        np.testing.assert_array_equal(bits(product(form, others, y)[rows]), bits(got[rows]))
+
+
 @pytest.mark.share(2)
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -97,7 +145,7 @@ def test_sums_that_are_subnormal(dtype):
 def test_values_hang_on_their_row_and_column_alone(shape, form):
     m, k, n = shape
     x, y = operand((m, k), 1, "float32", 5), operand((k, n), 0, "float32", 6)
-    others = np.array([np.inf, np.nan, 1e-40, 3e38, -1e30, 1e-45, 2, 0], np.float32)
+    others = np.array([np.inf, np.nan, 1e-40, 3e38, -1e30, 1e-45, 2e-38, -1e-25, 2, 0], np.float32)
     rng = np.random.default_rng(7)
     got = product(form, x, y)
     rows, columns = rng.random(m) < 0.5, rng.random(n) < 0.5

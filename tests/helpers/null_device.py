@@ -41,6 +41,7 @@ ROWS = [  # reasons, files and tests that are skipped
     (BITS, "compiler/test_splitting.py", "test_quotients_of_quotients", "test_sums_beside"),
     (BITS, "compiler/test_stacked.py", "test_the_bits_are_those_of_the_stack"),
     (BITS, "compiler/test_subnormal_products.py", "test_sums_that_are_subnormal",
+     "test_sums_of_normal_numbers_that_are_subnormal", "test_products_of_normal_numbers_that_are_subnormal",
      "test_values_hang_on_their_row_and_column_alone", "test_the_same_in_a_batch_with_an_epilogue_and_eagerly",
      "test_rows_and_columns_without_any_have_the_bits_that_they_have_elsewhere"),
     (BITS, "compiler/test_stages.py", "test_a_scalar_operand_gives_the_bits_of_an_array_of_it",

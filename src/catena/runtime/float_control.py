@@ -73,7 +73,8 @@ define internal void @flush_subnormals(ptr %kept) nounwind {{
 """
 
 
-NOTED = 1 << 1  # the bit that x86 processors set where an operand is a subnormal number
+NOTED_RESULT = 1 << 4  # the bit that x86 processors set where a result is one, and rounded to steps of the least
+NOTED = 1 << 1 | NOTED_RESULT  # or where an operand is a subnormal number
 # sub rsp, 8; stmxcsr [rsp]; and dword [rsp], ~NOTED; ldmxcsr [rsp]; add rsp, 8; ret
 _FORGET = bytes.fromhex(f"4883ec08 0fae1c24 832424{0xFF - NOTED:02x} 0fae1424 4883c408 c3")
 

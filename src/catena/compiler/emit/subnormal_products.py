@@ -1,33 +1,35 @@
-"""Products by tiles of which some operand holds subnormal numbers.
+"""Products by tiles of which some operand holds subnormal numbers, or whose products are such.
 
 Processors take a hundred cycles for each multiplication of a vector with such a number, or whose sum is one. Tiles look
 (for nothing) whether the processor has noted one, and leave their product to the function here then. It multiplies the
-rows of A and the columns of B that hold subnormal numbers by a power of two, gives copies to the same tile, and takes
-the power off the sums, which are rounded once more where they are subnormal. Rows and columns without any have the sums
+rows of A and the columns of B that hold small numbers by a power of two, gives copies to the same tile, and takes
+the power off the sums, which are rounded once more where they are subnormal. Small is what may have a subnormal product
+with a number that is not smaller. Rows and columns without any have the sums
 of a tile that was left alone, and so have sums that the power makes infinite: which way a sum goes hangs on its own row
-and column alone.
+and column alone. Where the processor has noted nothing, no sum was rounded to steps of the least number, and the power
+would have changed none: so it does not matter who looks.
 
 Nothing here multiplies subnormal numbers: integers and additions bring them to other exponents, and back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from catena.compiler.emit.branches import when, when_it_leaves
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.masks import any_lane
 from catena.compiler.emit.module import COLD
 from catena.compiler.graph.symbols import remembered
-from catena.compiler.graph.types import Type, literal, vector
+from catena.compiler.graph.types import TYPES, Type, vector
 from catena.compiler.vector_math.text import FORMATS
 from catena.core.named import NamedTuple
-from catena.runtime.float_control import NOTED
+from catena.runtime.float_control import NOTED, NOTED_RESULT
 
 POWER = {
     "float": 48,
     "double": 400,
-}  # of two; of a row and a column that both are multiplied, sums below 2^31 stay finite
+}  # of two, at least; of a row and a column that both are multiplied, sums below 2^31 stay finite
 UNKNOWN, NONE, COPIED = 0, 1, 2  # of a panel of B: nobody looked, no column has any, the columns that have are copied
 WATCH = "{ i64, i64, ptr }"  # whether a tile has met subnormal numbers; what is known of its panel; room for copies
 PARAMETERS = ("ptr %tile, ptr %watch, ptr readonly %a, ptr readonly %b, ptr %c, i64 %k, i64 %step, i64 %by_a, "
@@ -35,13 +37,13 @@ PARAMETERS = ("ptr %tile, ptr %watch, ptr readonly %a, ptr readonly %b, ptr %c, 
 
 
 def room(terms: int, rows: int, columns: int, size: int) -> int:
-    """The bytes that `text` needs for a tile: for factors of columns and rows, copies of B and A, and sums twice."""
+    """The bytes that `text` needs for a tile: for powers of columns and rows, copies of B and A, and sums twice."""
     return size * (columns + rows + terms * columns + rows * terms + 2 * rows * columns)
 
 
 def has_noted(e: Emitter) -> str:
     """Whether the processor has noted a subnormal number."""
-    return e.op(f"icmp ne i32 {e.op(f'and i32 {_notes(e)[1]}, {NOTED}')}, 0")
+    return _has(e, _notes(e)[1], NOTED)
 
 
 def look_out(e: Emitter) -> None:
@@ -57,6 +59,9 @@ class Watch:
     def __init__(self, e: Emitter):
         self.e, self.at = e, e.slot(WATCH, 8)
         e.slots.append(f"  store {WATCH} zeroinitializer, ptr {self.at}")
+        slot, notes = _notes(e)
+        with when(e, _has(e, notes, NOTED_RESULT)):  # of what ran before: exponentials have some
+            _forget(e, slot, notes, NOTED_RESULT)
 
     def begin_panel(self) -> None:
         """Forgets what is known of the panel before."""
@@ -85,6 +90,15 @@ def _notes(e: Emitter) -> tuple[str, str]:
     return slot, e.op(f"load i32, ptr {slot}")
 
 
+def _has(e: Emitter, notes: str, which: int) -> str:
+    return e.op(f"icmp ne i32 {e.op(f'and i32 {notes}, {which}')}, 0")
+
+
+def _forget(e: Emitter, slot: str, notes: str, which: int) -> None:
+    e.do(f"store i32 {e.op(f'and i32 {notes}, {~which}')}, ptr {slot}")
+    e.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {slot})")
+
+
 @remembered(16)
 def text(t: Type, width: int) -> str:
     """Parameters and body of the function that multiplies where a tile has met subnormal numbers, with its arguments
@@ -99,9 +113,9 @@ def text(t: Type, width: int) -> str:
 class Room(NamedTuple):
     """Addresses; first of what is the same for all tiles of a panel."""
 
-    factors_of_columns: str
+    powers_of_columns: str
     b: str
-    factors_of_rows: str
+    powers_of_rows: str
     a: str
     sums: str
     others: str  # sums of operands that are not multiplied
@@ -111,7 +125,8 @@ class _Careful:
     def __init__(self, t: Type, width: int):
         self.e, self.type, self.width = Emitter(), t, width
         self.numbers = _Numbers(self.e, t, width)
-        self.met = self.e.slot(self.numbers.integers, 64)  # lanes in which some number was subnormal
+        self.power = TYPES[f"int{8 * t.bytes}"]
+        self.least, self.largest = (self.e.slot(self.numbers.integers, 64) for _ in range(2))  # see `_look`
 
     def write(self) -> None:
         """The whole."""
@@ -128,7 +143,7 @@ class _Careful:
         with when_it_leaves(e, e.op(f"xor i1 {e.op(f'or i1 {in_a}, {in_b}')}, true")):
             self._as_usual()
         self._multiply(a, b, self.room.sums, step, by_a, by_b)
-        self._store(self._where_infinite())
+        self._store_all()
 
     def _lay_out(self) -> Room:
         """What lies in the room for copies, one behind the other."""
@@ -141,11 +156,9 @@ class _Careful:
         return Room(of_columns, of_b, of_rows, of_a, sums, self._at(sums, "%rows", self.columns))
 
     def _as_usual(self) -> None:
-        """There are no subnormal numbers here: what was noted is forgotten."""
+        """There are no small numbers here: what was noted is forgotten."""
         e = self.e
-        slot, notes = _notes(e)
-        e.do(f"store i32 {e.op(f'and i32 {notes}, {~NOTED}')}, ptr {slot}")
-        e.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {slot})")
+        _forget(e, *_notes(e), NOTED)
         given = "i64 %k, i64 %step, i64 %by_a, i64 %by_b, i64 %across, i64 %lanes, i1 %adds, i64 %rows"
         e.do(f"call void %tile(ptr %a, ptr %b, ptr %c, {given}, ptr null)")
         e.do("ret void")
@@ -157,15 +170,14 @@ class _Careful:
     # ---- operands ------------------------------------------------------------------------------------------
 
     def _look_at_b(self, known: str) -> None:
-        """Notes which columns of B have subnormal numbers, and copies B if some have."""
-        e = self.e
+        """Notes which columns of B have small numbers, and copies B if some have."""
+        e, n = self.e, self.numbers
         e.do(f"store i64 {NONE}, ptr {known}")
         first, mask, opened = self._begin_columns()
-        self._look(self._at("%b", first), "%by_b", 1, lambda term: mask)
-        e.store(
-            self.type, self.numbers.factor(self._has_met()), self._at(self.room.factors_of_columns, first), self.width
-        )
-        with when(e, self._has_met_any()):
+        least, largest = self._look(self._at("%b", first), "%by_b", 1, lambda term: mask)
+        powers = n.power(least, largest, self.width)
+        e.store(self.power, powers, self._at(self.room.powers_of_columns, first), self.width)
+        with when(e, self._any(n.is_scaled(powers))):
             e.do(f"store i64 {COPIED}, ptr {known}")
         e.end_loop(opened)
         with when(e, e.op(f"icmp eq i64 {e.op(f'load i64, ptr {known}')}, {COPIED}")):
@@ -174,16 +186,16 @@ class _Careful:
     def _copy_b(self) -> None:
         e = self.e
         first, mask, opened = self._begin_columns()
-        is_scaled = self.numbers.is_scaled(e.load(self.type, self._at(self.room.factors_of_columns, first), self.width))
+        power = e.load(self.power, self._at(self.room.powers_of_columns, first), self.width)
         term, terms = e.begin_loop(0, "%k")
         x = e.load(self.type, self._at(self._at("%b", first), term, "%by_b"), self.width, mask=mask)
         copy = self._at(self._at(self.room.b, first), term, self.columns)
-        e.store(self.type, self.numbers.scaled(x, is_scaled), copy, self.width)
+        e.store(self.type, self.numbers.scaled(x, power), copy, self.width)
         e.end_loop(terms)
         e.end_loop(opened)
 
     def _look_at_a(self) -> tuple[str, str, str, str]:
-        """Where tiles read A, the steps from row to row and from term to term, and whether some row has subnormal
+        """Where tiles read A, the steps from row to row and from term to term, and whether some row has small
         numbers. Rows are copied; but those whose columns lie side by side stay where none has any.
         """
         e = self.e
@@ -192,7 +204,7 @@ class _Careful:
             e.do(f"store {x}, ptr {slot}")
         is_apart = e.op("icmp ne i64 %by_a, 1")
         row, opened = e.begin_loop(0, "%rows")
-        e.store(self.type, literal(1.0, self.type), self._at(self.room.factors_of_rows, row), 1)
+        e.store(self.power, "0", self._at(self.room.powers_of_rows, row), 1)
         e.end_loop(opened)
         with when(e, e.op(f"and i1 {is_apart}, {e.op('icmp eq i64 %step, 1')}")):
             self._look_at_columns(copied)
@@ -205,8 +217,8 @@ class _Careful:
         return a, row, self._choose(is_copied, "i64", "1", "%by_a"), e.op(f"load i1, ptr {found}")
 
     def _look_at_columns(self, copied: str) -> None:
-        self._look("%a", "%by_a", 1, lambda term: self._below("0", "%rows"))
-        self.e.do(f"store i1 {self._has_met_any()}, ptr {copied}")
+        least, _ = self._look("%a", "%by_a", 1, lambda term: self._below("0", "%rows"))
+        self.e.do(f"store i1 {self._any(self.numbers.is_small(least, self.width))}, ptr {copied}")
 
     def _bring_together(self, source: str, step: str) -> None:
         """Copies rows whose terms lie apart."""
@@ -221,16 +233,16 @@ class _Careful:
         e.do(f"store i64 %k, ptr {step}")
 
     def _copy_rows(self, source: str, step: str, found: str) -> None:
-        """Copies rows, those with subnormal numbers multiplied. They may lie where they go."""
+        """Copies rows, those with small numbers multiplied. They may lie where they go."""
         e, n = self.e, self.numbers
         row, opened = e.begin_loop(0, "%rows")
         here = self._at(e.op(f"load ptr, ptr {source}"), row, e.op(f"load i64, ptr {step}"))
         copy = self._at(self.room.a, row, "%k")
-        self._look(here, "1", self.width, lambda term: self._below(term, "%k"))
-        is_scaled = self._has_met_any()
-        self._note(is_scaled, found)
-        e.store(self.type, n.factor(is_scaled, 1), self._at(self.room.factors_of_rows, row), 1)
-        every = e.splat(is_scaled, "i1", self.width)
+        least, largest = self._look(here, "1", self.width, lambda term: self._below(term, "%k"))
+        power = n.power(self._reduced("umin", least), self._reduced("umax", largest), 1)
+        self._note(e.op(f"icmp ne {n.integer} {power}, 0"), found)
+        e.store(self.power, power, self._at(self.room.powers_of_rows, row), 1)
+        every = e.splat(power, n.integer, self.width)
         term, terms = e.begin_loop(0, "%k", self.width)
         mask = self._below(term, "%k")
         x = n.scaled(e.load(self.type, self._at(here, term), self.width, mask=mask), every)
@@ -238,69 +250,76 @@ class _Careful:
         e.end_loop(terms)
         e.end_loop(opened)
 
-    def _look(self, start: str, by: str, terms: int, mask: Callable[[str], str]) -> None:
-        """Notes in which lanes of vectors, so many `terms` on and each `by` elements further, there is some."""
+    def _look(self, start: str, by: str, terms: int, mask: Callable[[str], str]) -> tuple[str, str]:
+        """The bits, less one, of the least number but zero in each lane of vectors, so many `terms` on and each `by`
+        elements further, and those of the largest.
+        """
         e, n = self.e, self.numbers
-        e.do(f"store {n.integers} zeroinitializer, ptr {self.met}")
+        e.do(f"store {n.integers} {n.number(-1)}, ptr {self.least}")
+        e.do(f"store {n.integers} zeroinitializer, ptr {self.largest}")
         term, opened = e.begin_loop(0, "%k", terms)
-        is_some = n.is_subnormal(e.load(self.type, self._at(start, term, by), self.width, mask=mask(term)))
-        each = e.op(f"sext {n.truths} {is_some} to {n.integers}")
-        before = e.op(f"load {n.integers}, ptr {self.met}")
-        e.do(f"store {n.integers} {e.op(f'or {n.integers} {before}, {each}')}, ptr {self.met}")
+        size = n.size(e.load(self.type, self._at(start, term, by), self.width, mask=mask(term)))
+        less = e.op(f"sub {n.integers} {size}, {n.number(1)}")
+        for slot, x, name in ((self.least, less, "umin"), (self.largest, size, "umax")):
+            before = e.op(f"load {n.integers}, ptr {slot}")
+            e.do(f"store {n.integers} {n.chosen(name, before, x)}, ptr {slot}")
         e.end_loop(opened)
+        return tuple(e.op(f"load {n.integers}, ptr {slot}") for slot in (self.least, self.largest))
 
-    def _has_met(self) -> str:
-        e, integers = self.e, self.numbers.integers
-        return e.op(f"icmp ne {integers} {e.op(f'load {integers}, ptr {self.met}')}, zeroinitializer")
-
-    def _has_met_any(self) -> str:
-        return self._any(self._has_met())
+    def _reduced(self, name: str, x: str) -> str:
+        n = self.numbers
+        if self.width == 1:
+            return x
+        return self.e.op(f"call {n.integer} @llvm.vector.reduce.{name}.v{self.width}{n.integer}({n.integers} {x})")
 
     # ---- sums ----------------------------------------------------------------------------------------------
 
-    def _where_infinite(self) -> str:
-        """Where sums are that stand for those that the power has made infinite, or no numbers."""
+    def _store_all(self) -> None:
+        """Writes the sums; in the place of those that the power has made infinite, or no numbers, those without it."""
         e, n = self.e, self.numbers
-        some, others = e.slot("i1", 1), e.slot("ptr", 8)
+        some = e.slot("i1", 1)
         e.do(f"store i1 false, ptr {some}")
-        e.do(f"store ptr {self.room.sums}, ptr {others}")
-        row, rows = e.begin_loop(0, "%rows")
-        first, mask, opened = self._begin_columns()
-        x, factor = self._sum(self.room.sums, row, first, mask), self._factor(row, first)
-        self._note(self._any(n.is_beyond(x, factor)), some)
-        e.end_loop(opened)
-        e.end_loop(rows)
+        for row, first, mask in self._each_sum():
+            x, power = self._sum(self.room.sums, row, first, mask), self._power(row, first)
+            is_beyond = n.is_beyond(x, power)
+            self._note(self._any(is_beyond), some)
+            is_stored = e.op(f"and {n.truths} {mask}, {e.op(f'xor {n.truths} {is_beyond}, {n.truth}')}")
+            self._store(n.unscaled(x, power), row, first, is_stored)
         with when(e, e.op(f"load i1, ptr {some}")):
-            self._multiply_again(others)
-        return e.op(f"load ptr, ptr {others}")
+            self._store_others()
 
-    def _multiply_again(self, others: str) -> None:
+    def _store_others(self) -> None:
+        e, n = self.e, self.numbers
         self._multiply("%a", "%b", self.room.others, "%step", "%by_a", "%by_b")
-        self.e.do(f"store ptr {self.room.others}, ptr {others}")
+        for row, first, mask in self._each_sum():
+            x, power = self._sum(self.room.sums, row, first, mask), self._power(row, first)
+            is_stored = e.op(f"and {n.truths} {mask}, {n.is_beyond(x, power)}")
+            self._store(self._sum(self.room.others, row, first, mask), row, first, is_stored)
 
-    def _store(self, others: str) -> None:
-        """Writes the sums without the power, or adds them to what is in C."""
-        e, t, n = self.e, self.type, self.numbers
-        row, rows = e.begin_loop(0, "%rows")
+    def _each_sum(self) -> Iterator[tuple[str, str, str]]:
+        """The body of a loop over vectors of sums: their row, the first column, and which are there."""
+        row, rows = self.e.begin_loop(0, "%rows")
         first, mask, opened = self._begin_columns()
-        x, factor = self._sum(self.room.sums, row, first, mask), self._factor(row, first)
-        other = self._sum(others, row, first, mask)
-        x = self._choose(n.is_beyond(x, factor), n.floats, other, n.unscaled(x, factor), n.truths)
+        yield row, first, mask
+        self.e.end_loop(opened)
+        self.e.end_loop(rows)
+
+    def _store(self, x: str, row: str, first: str, mask: str) -> None:
+        """Writes sums, or adds them to what is in C."""
+        e, t = self.e, self.type
         c = self._at(self._at("%c", first), row, "%across")
-        added = e.op(f"fadd {n.floats} {e.load(t, c, self.width, mask=mask)}, {x}")
-        e.store(t, self._choose("%adds", n.floats, added, x), c, self.width, mask=mask)
-        e.end_loop(opened)
-        e.end_loop(rows)
+        added = e.op(f"fadd {self.numbers.floats} {e.load(t, c, self.width, mask=mask)}, {x}")
+        e.store(t, self._choose("%adds", self.numbers.floats, added, x), c, self.width, mask=mask)
 
     def _sum(self, sums: str, row: str, first: str, mask: str) -> str:
         return self.e.load(self.type, self._at(self._at(sums, first), row, self.columns), self.width, mask=mask)
 
-    def _factor(self, row: str, first: str) -> str:
-        """What takes the power off the sums of a row, in a vector of columns."""
-        e, t = self.e, self.type
-        of_row = e.splat(e.load(t, self._at(self.room.factors_of_rows, row), 1), t.register, self.width)
-        of_columns = e.load(t, self._at(self.room.factors_of_columns, first), self.width)
-        return e.op(f"fmul {self.numbers.floats} {of_row}, {of_columns}")
+    def _power(self, row: str, first: str) -> str:
+        """Of two, that the sums of a row are multiplied by, in a vector of columns."""
+        e, integer = self.e, self.numbers.integer
+        of_row = e.splat(e.load(self.power, self._at(self.room.powers_of_rows, row), 1), integer, self.width)
+        of_columns = e.load(self.power, self._at(self.room.powers_of_columns, first), self.width)
+        return e.op(f"add {self.numbers.integers} {of_row}, {of_columns}")
 
     # ---- control -------------------------------------------------------------------------------------------
 
@@ -332,80 +351,102 @@ class _Careful:
 
 
 class _Numbers:
-    """Vectors of floats, moved between exponents without a multiplication of subnormal ones."""
+    """Vectors of floats, moved between exponents without a multiplication of subnormal ones. Powers of two are integers
+    that floats' bits are more by, if they are multiplied.
+    """
 
     def __init__(self, e: Emitter, t: Type, width: int):
         self.e, self.type, self.width = e, t, width
-        self.mantissa, self.power = FORMATS[t.register].mantissa_bits, POWER[t.register]
-        self.integer = FORMATS[t.register].integer
+        self.format = FORMATS[t.register]
+        self.integer = self.format.integer
         self.floats, self.integers, self.truths = (vector(x, width) for x in (t.register, self.integer, "i1"))
+        self.truth = e.splat("true", "i1", width)
 
     def is_subnormal(self, x: str) -> str:
         """Which are, zero not."""
-        before = self.e.op(f"sub {self.integers} {self._size(x)}, {self._integer(1)}")
-        return self.e.op(f"icmp ult {self.integers} {before}, {self._integer((1 << self.mantissa) - 1)}")
+        less = self.e.op(f"sub {self.integers} {self.size(x)}, {self.number(1)}")
+        return self.e.op(f"icmp ult {self.integers} {less}, {self.number(self._power(1) - 1)}")
 
-    def factor(self, truth: str, width: int = 0) -> str:
-        """What takes the power off: one where there is none."""
-        width = width or self.width
-        one, less = (self.e.splat(literal(x, self.type), self.type.register, width) for x in (1.0, 2.0**-self.power))
-        floats = vector(self.type.register, width)
-        return self.e.op(f"select {vector('i1', width)} {truth}, {floats} {less}, {floats} {one}")
+    def is_small(self, least: str, width: int) -> str:
+        """Whether bits, less one, are those of a number below the root of the least normal one."""
+        root = self._power(1 + (self.format.bias - 1) // 2)
+        return self.e.op(f"icmp ult {vector(self.integer, width)} {least}, {self.number(root - 1, width)}")
 
-    def is_scaled(self, factor: str) -> str:
-        return self.e.op(f"fcmp olt {self.floats} {factor}, {self._float(1.0)}")
+    def power(self, least: str, largest: str, width: int) -> str:
+        """By which rows or columns with these numbers (see `_Careful._look`) are multiplied: none where no number is
+        small; where all are, as many as make the largest about one.
+        """
+        e, integers = self.e, vector(self.integer, width)
+        exponent = e.op(f"and {integers} {largest}, {self.number(-self._power(1), width)}")
+        power = e.op(f"sub {integers} {self.number(self._power(self.format.bias), width)}, {exponent}")
+        power = self.chosen("smax", power, self.number(self._power(POWER[self.type.register]), width), width)
+        power = self.chosen("smin", power, self.number(self._power(self.format.bias - 1), width), width)
+        is_small = self.is_small(least, width)
+        return e.op(f"select {vector('i1', width)} {is_small}, {integers} {power}, {integers} {self.number(0, width)}")
 
-    def is_beyond(self, x: str, factor: str) -> str:
+    def is_scaled(self, power: str) -> str:
+        return self.e.op(f"icmp ne {self.integers} {power}, {self.number(0)}")
+
+    def is_beyond(self, x: str, power: str) -> str:
         """Which are infinite or no numbers, and may be so since they were multiplied."""
-        beyond = self.e.op(f"icmp uge {self.integers} {self._size(x)}, {self._bits(self._float(float('inf')))}")
-        return self.e.op(f"and {self.truths} {beyond}, {self.is_scaled(factor)}")
+        infinity = self.number(self._power(2 * self.format.bias + 1))
+        beyond = self.e.op(f"icmp uge {self.integers} {self.size(x)}, {infinity}")
+        return self.e.op(f"and {self.truths} {beyond}, {self.is_scaled(power)}")
 
-    def scaled(self, x: str, is_scaled: str) -> str:
-        """x times the power where that `is_scaled`. Of a subnormal number, whose bits count steps, these become those
-        of a larger number, less the one that they count from.
+    def scaled(self, x: str, power: str) -> str:
+        """x times a power. Of a subnormal number, whose bits count steps, these become those of a larger number, less
+        the one that they count from.
         """
         e = self.e
-        start = self._integer((self.power + 1) << self.mantissa)
-        counted = self._of_bits(e.op(f"or {self.integers} {self._size(x)}, {start}"))
+        start = e.op(f"add {self.integers} {power}, {self.number(self._power(1))}")
+        counted = self._of_bits(e.op(f"or {self.integers} {self.size(x)}, {start}"))
         small = self._with_sign(self._bits(e.op(f"fsub {self.floats} {counted}, {self._of_bits(start)}")), x)
         is_small = self.is_subnormal(x)
-        usual = e.op(f"fmul {self.floats} {self._but(x, is_small)}, {self._float(2.0**self.power)}")
-        scaled = e.op(f"select {self.truths} {is_small}, {self.floats} {small}, {self.floats} {usual}")
-        return e.op(f"select {self.truths} {is_scaled}, {self.floats} {scaled}, {self.floats} {x}")
-
-    def unscaled(self, x: str, factor: str) -> str:
-        """x times a factor, rounded to steps of the least number where that is subnormal: added to a number whose last
-        bit is such a step, times the power.
-        """
-        e = self.e
-        top = self._integer((FORMATS[self.type.register].bias + 1) << self.mantissa)
-        start = e.op(f"sub {self.integers} {top}, {self._bits(factor)}")  # the least normal number, times the power
-        size = self._of_bits(self._size(x))
-        is_small = e.op(f"fcmp olt {self.floats} {size}, {self._of_bits(start)}")
-        rounded = self._bits(e.op(f"fadd {self.floats} {size}, {self._of_bits(start)}"))
-        small = self._with_sign(e.op(f"sub {self.integers} {rounded}, {start}"), x)
+        factor = self._of_bits(e.op(f"add {self.integers} {power}, {self.number(self._power(self.format.bias))}"))
         usual = e.op(f"fmul {self.floats} {self._but(x, is_small)}, {factor}")
         return e.op(f"select {self.truths} {is_small}, {self.floats} {small}, {self.floats} {usual}")
 
-    def _size(self, x: str) -> str:
+    def unscaled(self, x: str, power: str) -> str:
+        """x without a power, rounded to steps of the least number where that is subnormal: added to a number whose last
+        bit is such a step, times the power.
+        """
+        e, size = self.e, self.size(x)
+        start = e.op(f"add {self.integers} {power}, {self.number(self._power(1))}")  # the least normal number's
+        is_small = e.op(f"icmp ult {self.integers} {size}, {start}")
+        rounded = self._bits(e.op(f"fadd {self.floats} {self._of_bits(size)}, {self._of_bits(start)}"))
+        small = e.op(f"sub {self.integers} {rounded}, {start}")
+        usual = e.op(f"sub {self.integers} {size}, {power}")
+        return self._with_sign(
+            e.op(f"select {self.truths} {is_small}, {self.integers} {small}, {self.integers} {usual}"), x
+        )
+
+    def size(self, x: str) -> str:
         """The bits without the sign."""
-        return self.e.op(f"and {self.integers} {self._bits(x)}, {self._integer(self._sign - 1)}")
+        return self.e.op(f"and {self.integers} {self._bits(x)}, {self.number(self._sign - 1)}")
+
+    def chosen(self, name: str, x: str, y: str, width: int = 0) -> str:
+        """Each lane's least or largest, by the name of LLVM's."""
+        integers = vector(self.integer, width or self.width)
+        mangled = integers if (width or self.width) == 1 else f"v{width or self.width}{self.integer}"
+        return self.e.op(f"call {integers} @llvm.{name}.{mangled}({integers} {x}, {integers} {y})")
 
     def _with_sign(self, bits: str, x: str) -> str:
-        sign = self.e.op(f"and {self.integers} {self._bits(x)}, {self._integer(-self._sign)}")
+        sign = self.e.op(f"and {self.integers} {self._bits(x)}, {self.number(-self._sign)}")
         return self._of_bits(self.e.op(f"or {self.integers} {bits}, {sign}"))
 
     def _but(self, x: str, is_left_out: str) -> str:
         """x, and zero where it is left out: as integers, since LLVM would leave out the choice before another one."""
         e = self.e
-        mask = e.op(
-            f"sext {self.truths} {e.op(f'xor {self.truths} {is_left_out}, splat (i1 true)')} to {self.integers}"
-        )
+        mask = e.op(f"sext {self.truths} {e.op(f'xor {self.truths} {is_left_out}, {self.truth}')} to {self.integers}")
         return self._of_bits(e.op(f"and {self.integers} {self._bits(x)}, {mask}"))
 
     @property
     def _sign(self) -> int:
         return 1 << (8 * self.type.bytes - 1)
+
+    def _power(self, exponent: int) -> int:
+        """So many powers of two."""
+        return exponent << self.format.mantissa_bits
 
     def _bits(self, x: str) -> str:
         return self.e.op(f"bitcast {self.floats} {x} to {self.integers}")
@@ -413,8 +454,5 @@ class _Numbers:
     def _of_bits(self, x: str) -> str:
         return self.e.op(f"bitcast {self.integers} {x} to {self.floats}")
 
-    def _integer(self, x: int) -> str:
-        return self.e.splat(str(x), self.integer, self.width)
-
-    def _float(self, x: float) -> str:
-        return self.e.splat(literal(x, self.type), self.type.register, self.width)
+    def number(self, x: int, width: int = 0) -> str:
+        return self.e.splat(str(x), self.integer, width or self.width)
