@@ -123,3 +123,11 @@ def test_narrow_floats_are_rounded_after_each_update(dtype, row):
     for name in ("add", "subtract", "multiply", "min", "max"):
         fun = lambda b, u, name=name: getattr(b.at[index], name)(u)
         assert np.array_equal(fun(whole[:1].repeat(3, 0), updates), jax.jit(fun)(whole[:1].repeat(3, 0), updates))
+
+
+@pytest.mark.parametrize("write", ["set", "add", "max"])
+def test_updates_by_one_hot_products_are_dropped_out_of_bounds(write):
+    x, i = jnp.arange(4.0), jnp.array([1, 7])
+    for run in (lambda f: f, jax.jit, jax.grad):
+        write_as = lambda mode: run(lambda x: getattr(x.at[i], write)(9.0, mode=mode).sum())(x)  # noqa: B023, E731
+        np.testing.assert_array_equal(write_as("one_hot"), write_as("drop"))

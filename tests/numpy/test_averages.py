@@ -92,3 +92,13 @@ def test_a_mask_with_more_axes_than_the_array_is_refused(name, x, axis):
     """The mean of 3 was 1/3 where nine places were chosen."""
     with pytest.raises(ValueError, match=f"jnp.{name}: where must broadcast to the shape of the array"):
         getattr(jnp, name)(x, axis=axis, where=np.ones((1, 3, 3), bool))
+
+
+@pytest.mark.parametrize("found", ["int2", "uint2", "int4", "uint4"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64"])
+def test_variances_of_few_bits_are_of_the_dtype_asked_for(found, dtype):
+    x = jnp.array([1, 0, 1, 1]).astype(found)
+    for function in (jnp.var, jnp.std, jnp.nanvar, jnp.nanstd):
+        result = function(x, dtype=dtype)
+        assert result.dtype == dtype
+        np.testing.assert_allclose(result.astype("complex64"), function(np.array([1.0, 0, 1, 1])), rtol=0.01)

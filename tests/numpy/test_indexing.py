@@ -138,6 +138,7 @@ def test_narrow_indices_address_long_arrays():
     "index, error, words",
     [
         ([0, 1], TypeError, "non-tuple sequence"),
+        (range(2), TypeError, "non-tuple sequence"),
         ("a", TypeError, "string indexing; got idx='a'"),
         (1.5, TypeError, "integer or boolean type, got indexer with type float64"),
         ((0, 0, 0), IndexError, "array is 2-dimensional, but 3 were indexed"),

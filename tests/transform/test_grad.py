@@ -401,6 +401,7 @@ def test_three_levels_of_closures():
         (lambda: jax.jvp(f, (X,), (X[:2],)), ValueError, r"\(3,\).*\(2,\)"),
         (lambda: jax.jvp(f, (X,), (X.astype(int),)), TypeError, "tangent dtype int32"),
         (lambda: jax.jvp(f, ((X,),), (X,)), TypeError, "same tree structure"),
+        (lambda: jax.jvp(f, (X,), [X]), TypeError, r"PyTreeDef\(\(\*,\)\) whereas .* PyTreeDef\(\[\*\]\)"),
         (lambda: jax.vjp(jnp.sin, X)[1](X[:2]), ValueError, r"got float32\[2\], but expected float32\[3\]"),
         (lambda: jax.vjp(jnp.sin, X)[1](X.astype(np.int32)), ValueError, r"got int32\[3\]"),
         (lambda: jax.vjp(lambda x: (x, x), X)[1](X), ValueError, "tree structure"),

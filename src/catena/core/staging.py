@@ -14,7 +14,7 @@ from catena.core.leaks import running
 from catena.core.ref import Cell, Ref, as_ref, core_of
 from catena.core.source import NO_NAMES, user_source
 from catena.core.struct import ShapeDtypeStruct
-from catena.core.trace import VALUES, Trace, Tracer, escaped
+from catena.core.trace import VALUES, FoldingTrace, Trace, Tracer, escaped
 from catena.core.type_sharding import in_types
 
 
@@ -52,6 +52,10 @@ class JaxprTracer(Tracer):
                     self._trace.eqns[i] = eqn._replace(source=eqn.source.mapped(dim, name, self.aval.shape))
                 return
 
+    def constant_value(self):
+        atom = self._var
+        return atom.val if type(atom) is Literal else self._trace.staged.get(atom)
+
     def describe_origin(self) -> str:
         return self._trace.describe_origin(self)
 
@@ -70,7 +74,7 @@ class JaxprTrace(Trace):
     a constant of the jaxpr; scalars that are known become literals.
     """
 
-    __slots__ = ("debug_info", "invars", "eqns", "constants", "effects", "own")
+    __slots__ = ("debug_info", "invars", "eqns", "constants", "staged", "effects", "own")
     label = "JitTracer"
 
     def __init__(self, parent, debug_info: DebugInfo):
@@ -79,6 +83,7 @@ class JaxprTrace(Trace):
         self.invars: list[Var] = []
         self.eqns: list[Eqn] = []
         self.constants: dict[int, tuple] = {}  # by id: (variable, value, the object itself, kept alive)
+        self.staged: dict[Var, Array] = {}  # the values of constants for which there are tracers
         self.effects: set = set()
         self.own: list = []  # objects of users' own types that belong to this function: see `transform/stateful.py`
 
@@ -97,7 +102,7 @@ class JaxprTrace(Trace):
         atoms = [x._var if type(x) is JaxprTracer and x._trace is self else self.constant(x) for x in args]
         avals = tuple([a.aval for a in atoms])
         out_avals = abstract_eval(primitive, avals, params)
-        source = context.source or user_source(context.name_stack, context.surroundings)
+        source = here()
         if primitive.multiple_results:
             outvars = [Var(a) for a in out_avals]
             out = [JaxprTracer(self, v.aval, v, source) for v in outvars]
@@ -140,6 +145,8 @@ class JaxprTrace(Trace):
         if isinstance(val, Tracer) and val._trace is self:
             return val
         atom = self.constant(val)
+        if type(atom) is Var and type(val) is Array:
+            self.staged[atom] = val
         return JaxprTracer(self, atom.aval, atom)
 
     def repeated(self, a, b) -> bool:
@@ -201,6 +208,23 @@ class JaxprTrace(Trace):
             if any(v in needed for v in eqn.outvars):
                 needed.update(v for v in eqn.invars if type(v) is Var)
         return [n for n, v in zip(names, self.invars, strict=False) if v in needed and n]
+
+
+def here():
+    """The user's line that is running, and its names."""
+    return context.source or user_source(context.name_stack, context.surroundings)
+
+
+def staged(x):
+    """An array that a function of the API made, as a value of the program that is being written down, if one is."""
+    trace = context.trace
+    while trace is not None and type(trace) is not FoldingTrace:
+        if isinstance(trace, JaxprTrace):
+            tracer = trace.stage_value(x)
+            tracer.source = here()
+            return tracer
+        trace = trace.parent
+    return x
 
 
 def join_words(words: list[str]) -> str:

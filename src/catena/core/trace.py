@@ -279,6 +279,10 @@ class Tracer:
         """The Array behind this tracer where its value is known although it is traced, else ``None``."""
         return None
 
+    def constant_value(self):
+        """The Array that this tracer stands for where it is known to whoever traces, although Python may not ask."""
+        return self.concrete_value()
+
     def __array__(self, *args, **kwargs):
         raise errors.TracerArrayConversionError(self)
 
@@ -453,7 +457,7 @@ VALUES = (Array, Tracer, Token, Cell)  # what values of the language are instanc
 
 def find_concrete(x):
     """The Array that ``x`` is or stands for, or ``None`` where the value is not known while tracing."""
-    return x.concrete_value() if isinstance(x, Tracer) else x
+    return x.constant_value() if isinstance(x, Tracer) else x
 
 
 def same_value(a, b) -> bool:

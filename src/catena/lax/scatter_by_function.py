@@ -15,7 +15,14 @@ from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import get_aval
 from catena.lax.elementwise import ANY, NOT_LINEAR
-from catena.lax.scatter_primitives import Site, batch_scatter, bind_scatter, lowered_mode, scatter_abstract
+from catena.lax.scatter_primitives import (
+    Site,
+    batch_scatter,
+    bind_scatter,
+    lowered_mode,
+    scatter_abstract,
+    scatter_mode,
+)
 from catena.lax.scattering import scatter
 from catena.lax.shape import broadcast, reshape
 from catena.lax.windowed import (
@@ -126,7 +133,7 @@ def scatter_apply(
 
 def _apply_once(operand, indices, func, updates, numbers, hints):
     """``scatter_apply`` at positions without repetition, made of gather and scatter."""
-    params = {"dimension_numbers": numbers, **hints, "mode": GatherScatterMode.from_any(hints["mode"])}
+    params = {"dimension_numbers": numbers, **hints, "mode": scatter_mode(hints["mode"])}
     current = Site(get_aval(operand), indices, get_aval(updates), **params).read(operand)
     shape = get_aval(current).shape
     axis = Axis(None, get_aval(current).size)

@@ -429,6 +429,12 @@ for _primitive in (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatt
 # Binding
 
 
+def scatter_mode(mode) -> GatherScatterMode:
+    """What a scatter does with updates out of bounds; one that is written by one-hot products drops them."""
+    found = GatherScatterMode.from_any(mode)
+    return FILL_OR_DROP if found is GatherScatterMode.ONE_HOT else found
+
+
 def bind_scatter(primitive, operand, scatter_indices, updates, numbers, jaxpr, **hints):
     if not isinstance(numbers, ScatterDimensionNumbers):
         raise TypeError(f"scatter: dimension_numbers must be ScatterDimensionNumbers, got {numbers!r}")
@@ -438,7 +444,7 @@ def bind_scatter(primitive, operand, scatter_indices, updates, numbers, jaxpr, *
         updates,
         dimension_numbers=ScatterDimensionNumbers(*(tuple(map(operator.index, dims)) for dims in numbers)),
         indices_are_sorted=bool(hints["indices_are_sorted"]),
-        mode=GatherScatterMode.from_any(hints["mode"]),
+        mode=scatter_mode(hints["mode"]),
         unique_indices=bool(hints["unique_indices"]),
         update_consts=(),
         update_jaxpr=jaxpr,

@@ -25,7 +25,7 @@ class GatherScatterMode(enum.Enum):
     ``CLIP`` moves them inside. ``FILL_OR_DROP`` makes gathers return a fill value and scatters skip the
     update. ``PROMISE_IN_BOUNDS`` says that there are none; here such gathers clip and such scatters drop, so
     that a broken promise gives a wrong number and not a wrong read. ``ONE_HOT`` is for
-    ``take_along_axis`` only: gathers refuse it.
+    ``take_along_axis`` only: gathers refuse it, scatters drop.
 
     >>> GatherScatterMode.from_any("fill")
     <GatherScatterMode.FILL_OR_DROP: 2>

@@ -224,7 +224,8 @@ def variance_dtypes(name: str, dtype, found) -> tuple:
             f"jax.numpy.{name} does not yet support real dtype parameters when computing the variance of an array of "
             "complex values, since its semantics are unclear."
         )
-    wide = dtypes.to_inexact_dtype(dtypes.least_common(found, dtype))
+    unpromoted = dtypes.KIND[found] in "iu" and found.kind == "V"  # integers of 4 bits and less, which meet no other
+    wide = dtypes.to_inexact_dtype(dtype if unpromoted else dtypes.least_common(found, dtype))
     return accumulator(wide), dtypes.to_inexact_dtype(dtype)
 
 

@@ -85,6 +85,13 @@ def array(
         result = _copied(result)
     if result.ndim < ndmin:
         result = lax.expand_dims(result, tuple(range(ndmin - result.ndim)))
+    return _placed_if_new(result, object, device, out_sharding)
+
+
+def _placed_if_new(result, source, device, out_sharding=None):
+    """An array where it was asked for; the user's own one is no value of the program that is being traced."""
+    if result is source and device is out_sharding is None and context.trace is not None:
+        return result
     return placed(result, device, out_sharding)
 
 
@@ -287,7 +294,7 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
         error = NotImplementedError if extended else ValueError
         raise error(f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to {dtypes.dtype_name(dtype)}")
     result = _cast(x, dtype)
-    return placed(_copied(result) if copy and result is source else result, device)
+    return _placed_if_new(_copied(result) if copy and result is source else result, source, device)
 
 
 def _cast(x, dtype):

@@ -12,6 +12,7 @@ others are batch axes.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -65,7 +66,7 @@ def parse(shape: tuple, index) -> list:
     """
     if isinstance(index, str):
         raise TypeError(f"JAX does not support string indexing; got idx={index!r}")
-    if isinstance(index, list):
+    if isinstance(index, Sequence) and not isinstance(index, tuple):
         raise TypeError(
             "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead of "
             f"`arr[seq]`, got {index!r}. A list might mean either: x[jnp.array([0, 1])] are the elements 0 and 1 of "
@@ -180,6 +181,8 @@ def _as_array(item, position: int):
         return as_plain_array("indexing", item, position)
     if hasattr(item, "__index__"):
         return np.asarray(operator.index(item))
+    if isinstance(item, Sequence):
+        raise TypeError(f"{item!r} is no index of elements; jnp.array({item!r}) is, of those at its positions")
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid "
         f"indices. Got {item!r}"

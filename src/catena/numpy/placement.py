@@ -10,6 +10,7 @@ from catena.core.job import job
 from catena.core.placed import follow, place, spans_processes, where
 from catena.core.placement import Placement
 from catena.core.sharding import Shard, Sharding, SingleDeviceSharding, sharding_of
+from catena.core.staging import staged
 from catena.core.targets import check_layout, target_placement
 from catena.core.trace import Tracer
 from catena.core.zeros import as_typed
@@ -19,7 +20,7 @@ from catena.transform.placement import device_put
 
 def placed(x, device=None, sharding=None, like=None):
     """``x``, a new array, on a device or in a sharding that the user asked for; else where the array is that it is to
-    be ``like``, or where it belongs by itself.
+    be ``like``, or where it belongs by itself. In a function that is being traced it is a traced value.
 
     Raises:
       ValueError: ``x`` was computed from what is committed to other devices.
@@ -32,8 +33,8 @@ def placed(x, device=None, sharding=None, like=None):
         if own is not None and own.shape == x.shape:
             x = as_typed(x, own)
         if context.default_placement is None and (like is None or type(like) is Array) or type(x) is not Array:
-            return x
-        return follow(x, "full_like", (like,))
+            return staged(x) if context.trace is not None and type(x) is Array else x
+        return staged(follow(x, "full_like", (like,)))
     chosen = target_placement(target)
     check_layout(chosen, x.shape)
     if isinstance(x, Tracer):
@@ -44,7 +45,7 @@ def placed(x, device=None, sharding=None, like=None):
             "Received incompatible devices for jitted computation. Got an array with "
             f"{where(own.devices)} and a device or sharding with {where(chosen.devices)}. Move it by catena.device_put."
         )
-    return place(x, chosen)
+    return staged(place(x, chosen))
 
 
 def moved(x: Array, target) -> Array:

@@ -20,7 +20,7 @@ from catena.core.staging import DebugInfo
 from catena.core.structural import reshape_p, slice_p, transpose_p
 from catena.core.trace import VALUES, leaf_value
 from catena.core.traceback import api_boundary, boundary
-from catena.core.tree import tree_flatten, tree_unflatten
+from catena.core.tree import tree_flatten, tree_structure, tree_unflatten
 from catena.core.zeros import Zero, as_typed, as_varying, get_aval, instantiate, zeros
 from catena.transform.arguments import argument_name, leaf_names
 from catena.transform.batch import Axis, batch_flat
@@ -62,10 +62,10 @@ def jvp(fun: Callable, primals: Sequence, tangents: Sequence, has_aux: bool = Fa
         )
     primal_leaves, tree = tree_flatten(tuple(primals))
     tangent_leaves, tangent_tree = tree_flatten(tuple(tangents))
-    if tree != tangent_tree:
+    if tree != tangent_tree or type(primals) is not type(tangents):
         raise TypeError(
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure "
-            f"{tree} whereas tangents have tree structure {tangent_tree}."
+            f"{tree_structure(primals)} whereas tangents have tree structure {tree_structure(tangents)}."
         )
     primal_leaves = [leaf_value(x) for x in primal_leaves]
     tangent_leaves = [check_tangent(p, t) for p, t in zip(primal_leaves, tangent_leaves, strict=True)]

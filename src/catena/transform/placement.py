@@ -22,6 +22,7 @@ from catena.core.named_sharding import NamedSharding
 from catena.core.placed import place, spans_processes, where
 from catena.core.placement import Placement, default_placement
 from catena.core.primitive import Primitive
+from catena.core.staging import staged
 from catena.core.struct import ShapeDtypeStruct, type_of_struct
 from catena.core.targets import check_layout, in_memory, layout_of, target_placement
 from catena.core.token import Token
@@ -62,6 +63,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     target_placement(src)
     outs = put_all(leaves, asked, may_alias, donated)
     outs = traced(outs, asked, src, donated, may_alias)
+    if context.trace is not None:
+        outs = [staged(x) if type(x) is Array else x for x in outs]
     return tree_unflatten(tree, outs)
 
 
