@@ -250,6 +250,20 @@ def test_pickle_and_copy():
     assert pickle.loads(pickle.dumps(jnp.add)) is jnp.add
 
 
+@pytest.mark.parametrize("make", [lambda: jnp.ones(3), lambda: catena.random.key(0)])
+def test_what_users_note_at_an_array_stays_with_it(make):
+    x = make()
+    x.trainable = False
+    assert not x.trainable and x.__dict__ == {"trainable": False}
+    for other in (jnp.array(x), copy.copy(x), copy.deepcopy(x), catena.jit(lambda x: x)(x), make()):
+        assert not hasattr(other, "trainable")
+    assert jnp.asarray(x) is x
+    with pytest.raises(AttributeError):
+        x.shape = (1, 3)
+    with pytest.raises(AttributeError):
+        catena.jit(lambda x: setattr(x, "trainable", True))(x)
+
+
 def test_complex_to_real_warns():
     with pytest.warns(DeprecationWarning, match="complex to real"):
         assert jnp.array([1 + 2j]).astype("float32").tolist() == [1]

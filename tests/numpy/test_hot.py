@@ -293,6 +293,27 @@ def test_integers_of_every_size(name, dtype):
                 np.testing.assert_array_equal(ours, general)
 
 
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "pow", "eq"])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "complex64", "bfloat16"])
+def test_numbers_of_python_that_are_complex(name, dtype):
+    """To the bits, dtypes and weakness of the general path."""
+    fun, xs = getattr(infix, name), jnp.array([0, 1, -2, 3]).astype(dtype)
+    for number in (1j, 2 - 3j, complex("inf"), complex("nanj"), 2 + 0j):
+        for call in (lambda x, s=number: fun(x, s), lambda x, s=number: fun(s, x)):
+            for x in (xs, jnp.asarray(2.0)):
+                (ours,), (general,) = outcome(call, x), generally(call)(x)
+                np.testing.assert_array_equal(ours, general)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8"])
+def test_divmod_of_a_number_by_an_array(dtype):
+    y = jnp.array([1, 2, 3, 7]).astype(dtype)
+    for number in (7, 5.5, -3.0, True):
+        for ours, general in zip(divmod(number, y), generally(lambda y, s=number: divmod(s, y))(y), strict=True):
+            assert ours.aval == general.aval
+            np.testing.assert_array_equal(ours, general)
+
+
 @pytest.mark.parametrize("name", [*OPERATORS, "divmod", "truediv"])
 def test_keys_are_no_numbers(name):
     fun = divmod if name == "divmod" else getattr(infix, name)

@@ -44,7 +44,7 @@ class Array(Face, ArrayMethods, metaclass=ArrayType):
     that nobody else can write to; views of it that leave are read-only.
     """
 
-    __slots__ = ("_value", "_weak", "_aval", "__weakref__")
+    __slots__ = ("_value", "_weak", "_aval", "__weakref__", "__dict__")  # the last for what users note at arrays
     _value: np.ndarray  # a `Deleted` once the buffer was deleted
     _weak: bool
     _aval: Any  # None until it is asked for

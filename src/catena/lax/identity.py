@@ -141,6 +141,10 @@ def dtype(x):
     if x is None:
         raise ValueError(f"Invalid argument to dtype: {x}.")
     try:
+        if getattr(type(x), "_is_array", False):  # the hot path
+            return x.dtype
+        if type(x) in dtypes.python_scalar_dtypes:
+            return dtypes.python_scalar_dtype(type(x))[0]
         if isinstance(x, (str, type)) or dtypes.is_extended(x) or isinstance(x, np.dtype):
             return dtypes.canonicalize_dtype(x, allow_extended_dtype=True)
         return get_aval(x).dtype

@@ -232,12 +232,19 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     >>> jnp.divmod(jnp.array([7, -7]), 2)
     (Array([ 3, -4], dtype=int32), Array([1, 1], dtype=int32))
     """
-    if direct(x1) and x1.dtype in REAL_OR_INTEGER and (type(x2) in SCALAR_KINDS or direct(x2) and x1.aval == x2.aval):
-        return floor_divide(x1, x2), remainder(x1, x2)  # the hot path
+    if _are_divided_at_once(x1, x2):  # the hot path
+        return floor_divide(x1, x2), remainder(x1, x2)
     x, y = promote_numeric("divmod", x1, x2)
     if dtypes.is_floating(x.dtype):
         return _float_divmod(x, y)
     return _floor_divide(x, y), _remainder(x, y)
+
+
+def _are_divided_at_once(x, y) -> bool:
+    """Whether these are concrete reals of one type, or one such array and a number of Python's."""
+    if not direct(x):
+        return type(x) in SCALAR_KINDS and direct(y) and y.dtype in REAL_OR_INTEGER
+    return x.dtype in REAL_OR_INTEGER and (type(y) in SCALAR_KINDS or direct(y) and x.aval == y.aval)
 
 
 # ---- powers

@@ -375,7 +375,7 @@ def _typed(x):
     if type(x) is Array:
         value = x._value
         return (value, value.dtype, x._weak) if value.dtype in _JOINED and value.nbytes < LARGE else None
-    if type(x) is float or type(x) is int and -0x80000000 <= x <= 0x7FFFFFFF:
+    if type(x) in (float, complex) or type(x) is int and -0x80000000 <= x <= 0x7FFFFFFF:
         dtype, weak = dtypes.python_scalar_dtype(type(x))
         return quiet.run(np.array, x, dtype), dtype, weak
     return None

@@ -263,11 +263,12 @@ def _mean_value(value, axis, keepdims):
 
 
 def _variance_value(value, axis, ddof, keepdims):
-    distance = np.subtract(value, _mean_value(value, axis, True), out=...)
+    center = add_reduce(value, axis, keepdims=True)
+    number = value.size // max(center.size, 1)
+    distance = np.subtract(value, np.divide(center, number, center), out=...)
     total = add_reduce(np.square(distance, distance), axis, keepdims=keepdims)
-    divisor = value.dtype.type(value.size // max(total.size, 1)) - value.dtype.type(ddof)
-    if divisor > 0 and no_nan(total):
-        return np.divide(total, divisor, total)
+    if number > ddof and no_nan(total):
+        return np.divide(total, number - ddof if type(ddof) is int else number - value.dtype.type(ddof), total)
     mask = value == value
     distance = np.subtract(value, _mean_value(value, axis, True), out=...)
     distance[~mask] = 0

@@ -198,8 +198,8 @@ def _numbers(*given):
     """Python numbers as NumPy's of the default float; None for all else."""
     if context.trace is not None or context.debug_checks or not _NUMBERS.issuperset(map(type, given)):
         return None
-    dtype = dtypes.canonical(F64)
-    return [quiet.run(np.array, x, dtype) for x in given]
+    values = quiet.run(np.array, given, dtypes.canonical(F64))
+    return [values[i, ...] for i in range(len(given))]
 
 
 _NUMBERS = frozenset({int, float})
@@ -385,8 +385,9 @@ def _logarithms(start, stop) -> tuple:
     bounds = [scalar_array(x) if type(x) in _NUMBERS else x for x in (start, stop)]
     if any(not direct(x) or x.ndim or dtypes.is_complex(x.dtype) for x in bounds):
         return ()
-    start, stop = (x._value.astype(F64) for x in bounds)
-    return tuple(make_array(np.asarray(run(np.log10, run(np.divide, x, np.sign(start))))) for x in (start, stop))
+    values = np.array([x._value for x in bounds], F64)
+    found = run(np.log10, run(np.divide, values, np.sign(values[:1])))
+    return make_array(found[0, ...]), make_array(found[1, ...])
 
 
 def _exact_ends(powers, start, stop, endpoint, axis):
