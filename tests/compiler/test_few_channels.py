@@ -1,5 +1,7 @@
 """Convolutions of few channels, and short windows, are sums of shifted arrays."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ rng = np.random.default_rng(0)
 
 @pytest.mark.share(8)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "CHWN"])
-@pytest.mark.parametrize("channels", [(1, 1), (3, 1), (1, 2), (17, 2), (2, 4), (2, 8), (3, 9)])
+@pytest.mark.parametrize("channels", [(1, 1), (3, 1), (1, 2), (17, 2), (20, 1), (33, 2), (2, 4), (2, 8), (3, 9)])
 @pytest.mark.parametrize("kernel", [(3, 3), (1, 4), (7, 6), (2, 35)])
 def test_channels(layout, channels, kernel):
     c, o = channels
@@ -41,6 +43,14 @@ def test_ways(layout, options, groups):
 def test_types(dtype):
     x, w = (rng.integers(-3, 4, size=s).astype(dtype) for s in ((1, 2, 6, 7), (1, 2, 2, 3)))
     check(x, w, "NCHW", **WAYS[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+@pytest.mark.parametrize("options", WAYS)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_channels_that_fill_lanes(outputs, options, dtype):
+    x, w = (rng.integers(-3, 4, size=s).astype(dtype) for s in ((2, 34, 8, 9), (outputs, 34, 3, 2)))
+    check(x, w, "NHWC", **options)
 
 
 def test_complex():
@@ -116,6 +126,16 @@ def test_windows_of_complex_numbers():
     x = (rng.normal(size=(7, 2)) @ [1, 1j]).astype(np.complex64)
     got = jax.jit(lambda x: jax.lax.reduce_window(x, np.complex64(0), jax.lax.add, (3,), (1,), "VALID"))(x)
     np.testing.assert_allclose(got, x[:-2] + x[1:-1] + x[2:], atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_lanes_are_channels(dtype):
+    """No lane is read by itself."""
+    x, w = np.zeros((2, 8, 64, 32), dtype), np.zeros((3, 3, 32, 1), dtype)
+    numbers = ("NHWC", "HWIO", "NHWC")
+    way = jax.jit(lambda x, w: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=numbers))
+    nests = way.lower(x, w).compile().as_text("nests")
+    assert re.search(r"reduce i\d<32 lanes \d+x1\n", nests)
 
 
 def test_lanes_are_places():

@@ -62,8 +62,7 @@ def _direct(b, x, w, lhs_spec, rhs_spec, sizes: Sizes, groups: Groups, few: bool
     if phased and all(sizes.strides[d] == sizes.rhs_dilation[d] == 1 for d in phased):
         return _by_phases(b, x, w, lhs_spec, rhs_spec, sizes, groups, few)
     if few:
-        x, w = b.transpose(x, lhs_spec), b.transpose(w, rhs_spec)
-        y = few_channels.convolution(b, x, w, sizes, *groups)
+        y = few_channels.convolution(b, x, b.transpose(w, rhs_spec), lhs_spec, sizes, *groups)
         return b.transpose(y, (0, *range(2, y.ndim), 1))
     out = positions([x.shape[d] for d in lhs_spec[2:]], [w.shape[d] for d in rhs_spec[2:]], *sizes)
     by_places = groups == (1, 1) and _fills_lanes_by_places(x, w, lhs_spec, rhs_spec, sizes, out)

@@ -28,7 +28,7 @@ def suits(lhs_shape, rhs_shape, lhs_spec, rhs_spec, out_spec, feature_groups: in
         return lhs_shape[lhs_spec[0]] == outputs == batch_groups
     if outputs > SPLIT and len(lhs_spec) - 1 in (rhs_spec[0], out_spec[1]):
         return False
-    innermost = max((d for d, n in enumerate(lhs_shape) if n > 1), default=lhs_spec[2])
+    innermost = _innermost(lhs_shape, lhs_spec)
     if innermost == lhs_spec[1]:
         return outputs == 1 or outputs <= SPLIT and inputs >= LANES
     if innermost == lhs_spec[0]:
@@ -36,11 +36,28 @@ def suits(lhs_shape, rhs_shape, lhs_spec, rhs_spec, out_spec, feature_groups: in
     return outputs <= FEW or outputs <= MORE and inputs <= SPLIT
 
 
-def convolution(b, x, w, sizes: Sizes, feature_groups: int, batch_groups: int):
-    """The convolution of N C *S with O C *K, as N O *S; in groups of one channel of both, or one member of a batch."""
+def _innermost(shape, spec) -> int:
+    """The last dimension of an image that has more than one element."""
+    return max((d for d, n in enumerate(shape) if n > 1), default=spec[2])
+
+
+def _fills_lanes_by_channels(image, spec, w) -> bool:
+    """Whether channels that lie side by side fill lanes, and the taps are few enough to be written out. Halves that lie
+    apart are read one by one; other images, of which lanes along places read several channels, once for all outputs.
+    """
+    least = LANES if image.dtype.itemsize < 4 else LANES * w.shape[0]
+    many = image.shape[spec[1]] >= least and math.prod(w.shape[2:]) <= windows.SHORT
+    return many and _innermost(image.shape, spec) == spec[1]
+
+
+def convolution(b, image, w, spec, sizes: Sizes, feature_groups: int, batch_groups: int):
+    """The convolution of an image with O C *K, as N O *S; groups are of one channel of both, or of a batch's member."""
+    x = b.transpose(image, spec)  # N C *S
     outputs = windows.positions(x.shape[2:], w.shape[2:], *sizes)
     few_places = math.prod(outputs) <= windows.SHORT < math.prod(w.shape[2:])
     each = _by_places if few_places else _by_taps
+    if feature_groups == batch_groups == 1 and _fills_lanes_by_channels(image, spec, w):
+        x, each = b.transpose(image, (spec[0], *spec[2:], spec[1])), _over_channels
     if feature_groups > 1:
         return each(b, x, b.reshape(w, (w.shape[0], *w.shape[2:])), (1,), sizes, sums=False)
     if batch_groups > 1:
@@ -71,6 +88,19 @@ def _by_taps(b, x, weights, axes: tuple, sizes: Sizes, sums: bool = True):
         one = b.broadcast_in_dim(b.reshape(one, ahead), part.shape, (*axes, *over))
         y = b.map("add", y, b.map("mul", part, one))
     return b.reduce("sum", y, (*[1] * sums, *over))
+
+
+def _over_channels(b, x, weights, axes: tuple, sizes: Sizes):
+    """N *S of N *S C, whose channels lie side by side: they are the last dimension that is added over, whose lanes are
+    full, and each tap is written out.
+    """
+    rank, y = x.ndim - 2, b.constant(np.zeros((), x.dtype))
+    seen = windows.shifted(b, x, y, (1, *weights.shape[1:], 1), *sizes.along(0, rank, 1, 1))
+    for place, part in zip(itertools.product(*map(range, weights.shape[1:])), seen):
+        one = b.slice(weights, (0, *place), (weights.shape[0], *(p + 1 for p in place)))
+        one = b.broadcast_in_dim(b.reshape(one, weights.shape[:1]), part.shape, (x.ndim - 1,))
+        y = b.map("add", y, b.map("mul", part, one))
+    return b.reduce("sum", y, (x.ndim - 1,))
 
 
 def _written_out(kernel: tuple) -> int:
