@@ -6,6 +6,7 @@ reflection (Abramowitz & Stegun 6.1.15, 6.1.17, 6.1.40, 6.3.5, 6.3.7, 6.3.18, 6.
 branch taken only by vectors that have a negative lane.
 """
 
+import math
 from collections.abc import Callable
 
 from . import fitted, tables, text
@@ -16,6 +17,9 @@ from .logarithm import INFINITY, log, log_pair, rounded_log, short_log
 from .polynomials import fitted_to
 from .text import Value, fabs, fma, horner, if_any, round_half_even, select
 from .trigonometric import cos_kernel, sin_kernel
+
+# Of sin(pi a) / (pi a) - 1 over a^2, in powers of a^2: its series, which at a half is cut off below a double's digits.
+HALF_TURN_SINE = [(-1) ** k * PI[0] ** (2 * k) / math.factorial(2 * k + 1) for k in range(1, 12)]
 
 
 def half_turn_sin_cos(x: Value) -> tuple[Pair, Pair]:
@@ -31,9 +35,16 @@ def half_turn_sin_cos(x: Value) -> tuple[Pair, Pair]:
     return big, Pair(*(select(negative, -part, part) for part in small))
 
 
+def half_turn_sine(x: Value) -> Value:
+    """|sin(pi x)| / pi, to about a unit in the last place."""
+    a = fabs(x - round_half_even(x))
+    square = a * a
+    return fma(a, square * horner(square, HALF_TURN_SINE), a)
+
+
 def lgamma_of_double(x: Value) -> Value:
     """log |gamma(x)|."""
-    return with_poles(x, reflected(x, positive_lgamma(reflection(x)), lambda result: result))
+    return with_poles(x, reflected(x, positive_lgamma(reflection(x))))
 
 
 def lgamma_of_float(x: Value) -> Value:
@@ -41,7 +52,13 @@ def lgamma_of_float(x: Value) -> Value:
     there has as many digits as a float only if its terms have those of a double.
     """
     result = short_lgamma(select(x < 0.0, 1.0, x))
-    return with_poles(x, reflected(x, result, lambda _: plain_lgamma(reflection(x))))
+
+    def rare() -> list[Value]:
+        ratio = half_turn_sine(x)
+        value = -rounded_log(select(ratio.equals(0.0), 1.0, ratio)) - plain_lgamma(reflection(x))
+        return [select(x < 0.0, select(ratio.equals(0.0), INFINITY, value), result)]
+
+    return with_poles(x, if_any(x < 0.0, rare, [result])[0])
 
 
 lgamma = through_double(lgamma_of_double, floats=lgamma_of_float)
@@ -51,14 +68,14 @@ def reflection(x: Value) -> Value:
     return select(x < 0.0, 1.0 - x, x)
 
 
-def reflected(x: Value, result: Value, other_side: Callable[[Value], Value]) -> Value:
-    """``result`` for positive numbers; where there are negative ones, what follows from `other_side(result)`."""
+def reflected(x: Value, result: Value) -> Value:
+    """``result`` for positive numbers; where there are negative ones, what follows from that of `reflection`."""
 
     def rare() -> list[Value]:
         sine, _ = half_turn_sin_cos(x)
         # sin(pi x) / pi is x itself near zero, where pi x may be subnormal and lose bits.
         ratio = select(fabs(x) < 2.0**-60, fabs(x), sine.high / PI[0])
-        value = select(sine.high.equals(0.0), INFINITY, -log(ratio) - other_side(result))
+        value = select(sine.high.equals(0.0), INFINITY, -log(ratio) - result)
         return [select(x < 0.0, value, result)]
 
     return if_any(x < 0.0, rare, [result])[0]
