@@ -355,7 +355,7 @@ class _Loops:
         rows = p.below if below and not p.is_ragged else p.rows
         told, adds = self._told(columns), bool(p.outside)
         tile = tiles.Tile(self.type, p.width, rows, vectors, told, outer, adds, below and p.is_ragged, p.is_watched)
-        tile = tile._replace(even=tile.may_pair and p.even)  # of others, a plan for any number is one for all
+        tile = tile._replace(even=tile.may_pair and not below and p.even)  # of others, a plan for any number is for all
         return self.w.function(tiles.text(tile))
 
     def _packing_names(self) -> list[str]:

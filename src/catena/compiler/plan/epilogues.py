@@ -62,7 +62,7 @@ def _runs_by_rows(step: Step, v: Value, nest_of, machine: Machine) -> bool:
     if not shape or kernel.space[: len(shape)] != shape or any(a < len(shape) for a in kernel.axes) or count < 2:
         return False
     nest, n = nest_of(step), math.prod(kernel.space) // count
-    if count >= MANY_ROWS and n <= short_rows.MOST and (kernel.axes or _leaves_lanes(nest, n, machine)):
+    if n <= short_rows.MOST and (kernel.axes or _leaves_lanes(nest, n, machine)) and count >= MANY_ROWS:
         return False
     if bands.are_in(kernel):
         return False

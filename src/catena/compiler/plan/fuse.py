@@ -19,7 +19,7 @@ from catena.compiler.graph.constants import scalar
 from catena.compiler.graph.forms import FORMS
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.plan import slices
-from catena.compiler.plan.kernel_length import has_own_loop, is_better_apart, most_ops
+from catena.compiler.plan.kernel_length import has_own_loop, is_better_apart, is_too_long
 from catena.compiler.plan.storage import RESULT, Storage, is_checked
 from catena.core.dtypes import KIND
 
@@ -224,7 +224,7 @@ class _Fuser:
             kernel = self.steps[step].own_kernel
             if axes and kernel.axes and axes != kernel.axes:
                 continue
-            if kernel.ops + ops > most_ops(space, axes or kernel.axes) or kernel.kept >= MAX_ROOTS:
+            if is_too_long(kernel.ops + ops, space, axes or kernel.axes) or kernel.kept >= MAX_ROOTS:
                 continue
             if sums and not sums.issuperset(s for r in kernel.roots for s in _sums(r)):
                 continue

@@ -19,23 +19,35 @@ FEW_COLUMNS, FEWEST = 8, 1 << 10  # that lanes lie along beside folds; and eleme
 GATHERED = 4  # bytes of elements that an instruction gathers, at least
 
 
-def most_ops(space: tuple, axes: tuple) -> int:
-    """The operations of a kernel over so many elements, at most: fewer where it folds many rows that are shorter than a
-    vector, of which lanes then hold many.
+def is_too_long(ops: int, space: tuple, axes: tuple) -> bool:
+    """Whether a kernel over these elements has too many operations: fewer may be where it folds many rows that are
+    shorter than a vector, of which lanes then hold many. How many there are is asked where it decides: it is a length.
     """
-    last = len(space) - 1
-    if last not in axes or not 1 < space[last] <= short_rows.MOST or math.prod(space[:last]) < SHORT_ROWS:
-        return MAX_KERNEL
-    return min(MAX_KERNEL, 3 * short_rows.LONGEST // (4 * space[last]))  # what is read counts too
+    if not _folds_short_rows(space, axes):
+        return ops > MAX_KERNEL
+    return ops > 3 * short_rows.LONGEST // (4 * space[-1]) and (ops > MAX_KERNEL or _are_many(space))  # reads count too
+
+
+def _folds_short_rows(space: tuple, axes: tuple) -> bool:
+    return len(space) - 1 in axes and 1 < space[-1] <= short_rows.MOST
+
+
+def _are_many(space: tuple) -> bool:
+    return math.prod(space[:-1]) >= SHORT_ROWS
 
 
 def has_own_loop(space: tuple, axes: tuple, roots: list[Value], ops: int, stored: Collection[int]) -> bool:
     """Whether a loop of its own makes what is folded sooner: short rows of what does not lie evenly in memory, if
     much is done, since its lanes are full; and places that rows share, since it does several rows at once.
     """
-    uneven = ops > FEW_OPS and most_ops(space, axes) < MAX_KERNEL
-    found = (lambda x: x.form in UNEVEN or _shares_places(x)) if uneven else _shares_places
-    return any(reads(r, stored, found) for r in roots)
+    if any(reads(r, stored, _shares_places) for r in roots):
+        return True
+    uneven = ops > FEW_OPS and _folds_short_rows(space, axes) and any(reads(r, stored, _is_uneven) for r in roots)
+    return uneven and _are_many(space)
+
+
+def _is_uneven(v: Value) -> bool:
+    return v.form in UNEVEN
 
 
 def is_better_apart(space: tuple, axes: tuple, values: list[Value], stored: Collection[int]) -> bool:

@@ -328,8 +328,9 @@ def _has_long_parts(memory: Memory, v: Value) -> bool:
     """
     inside = math.prod(v.shape[v.params.dimension + 1 :]) * v.dtype.itemsize
     sizes = [x.shape[v.params.dimension] * inside for x in v.args]
-    apart = any(size % memory.line for size in sizes)
-    return apart and v.nbytes >= memory.streamed and min(sizes) >= LEAST_LINES * memory.line
+    if v.nbytes < memory.streamed or any(size < LEAST_LINES * memory.line for size in sizes):
+        return False
+    return any(size % memory.line for size in sizes)  # asked last: it hangs on each extent
 
 
 def update(p: Planner, frame: Frame, i: int, v) -> None:

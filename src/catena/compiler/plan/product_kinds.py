@@ -50,14 +50,14 @@ def few(v: Value, machine: Machine) -> int | None:
     most = max(FEW, lanes // 2 - 1) if terms >= lanes else FEW  # less than half a vector
     if m * n * terms < WRITTEN_OUT:
         return None
-    for side, own, other in sorted([(1, n, m), (0, m, n)], key=lambda found: found[1]):
-        if (
-            (1 < own <= most and not _is_far(v, side, machine) or is_half(v, side, machine))
-            and other > 1
-            and has_terms_side_by_side(v.args[1 - side], v.params.numbers[1 - side])
-        ):
-            return side
-    return None
+    found = [
+        (own, side)
+        for side, own, other in ((1, n, m), (0, m, n))
+        if (1 < own <= most and not _is_far(v, side, machine) or is_half(v, side, machine))
+        and other > 1
+        and has_terms_side_by_side(v.args[1 - side], v.params.numbers[1 - side])
+    ]
+    return min(found, key=lambda each: each[0])[1] if found else None  # of two, which has fewer: else it is not asked
 
 
 def _is_far(v: Value, side: int, machine: Machine) -> bool:
@@ -75,10 +75,9 @@ def is_half(v: Value, side: int, machine: Machine) -> bool:
     """
     _, _, n, terms = sizes(v)
     size = v.dtype.itemsize
-    near = n * terms * size <= machine.memory.second_cache
     halves = 2 * n * size / machine.vector_bytes
     filled = halves == 1 and terms >= LONG or 1 < halves <= LITTLE_MORE and terms >= LONG_BESIDE_MORE
-    return side == 1 and n > FEW and filled and near
+    return side == 1 and n > FEW and filled and n * terms * size <= machine.memory.second_cache
 
 
 def accumulators(v: Value, machine: Machine) -> int:
@@ -123,10 +122,15 @@ def has_tiles(v: Value, machine: Machine) -> bool:
         return False
     _, m, n, terms = sizes(v)
     if m > 1 and n > 1:
-        stays = terms > TERMS_FOR_A_ROW * m and all(map(has_terms_side_by_side, v.args, v.params.numbers))
-        return is_large(v, FLOOR if stays else LEAST_IN_TILES) and few(v, machine) is None
+        if not is_large(v, LEAST_IN_TILES) or few(v, machine) is not None:
+            return False
+        return is_large(v) or terms <= TERMS_FOR_A_ROW * m or not _have_terms_side_by_side(v)  # asked where it decides
     _, matrix, numbers = vector_first(v)
     return is_large(v) and max(m, n) >= FEWEST_BESIDE_VECTOR and not has_terms_side_by_side(matrix, numbers[1])
+
+
+def _have_terms_side_by_side(v: Value) -> bool:
+    return all(map(has_terms_side_by_side, v.args, v.params.numbers))
 
 
 def is_by_blas(v: Value) -> bool:

@@ -15,7 +15,7 @@ from catena.compiler.graph.forms import COSTLY, FORMS, PARTS, Map
 from catena.compiler.graph.products import is_read_once, read_once
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.plan import cuts
-from catena.compiler.plan.kernel_length import MAX_KERNEL, has_own_loop, is_gather, most_ops, reads
+from catena.compiler.plan.kernel_length import MAX_KERNEL, has_own_loop, is_gather, is_too_long, reads
 from catena.core.dtypes import KIND
 
 MAX_DEPTH, MAX_OPS = 48, 100
@@ -179,8 +179,8 @@ class Storage:
             if self._repeats(u, v) and (costly or heavy > cheap or wasted):
                 return f"{u.form} v{u.number} would compute each element several times"
         if len(users) > 1 and (costly or weight > 1):
-            large = not costly and v.size * v.dtype.itemsize >= LARGE
-            if large and _is_of_one_array(v, len(users), self._reads_turned(users), self.stored, self.roots):
+            again = not costly and _is_of_one_array(v, len(users), self._reads_turned(users), self.stored, self.roots)
+            if again and v.nbytes >= LARGE:  # asked last: it hangs on each extent
                 return None
             return f"{len(users)} readers would compute it again"
         return None
@@ -201,7 +201,7 @@ class Storage:
     def _is_long(self, v: Value, axes: tuple) -> bool:
         """Whether too much is done for lanes to hold many short rows that are folded."""
         ops = self.leaves(v)[1]
-        return ops > most_ops(v.shape, axes) or has_own_loop(v.shape, axes, [v], ops, self.stored)
+        return is_too_long(ops, v.shape, axes) or has_own_loop(v.shape, axes, [v], ops, self.stored)
 
     @staticmethod
     def _repeats(user: Value, v: Value) -> bool:
@@ -250,9 +250,8 @@ def _is_of_one_array(v: Value, readers: int, turned: bool, stored: Collection[in
     then beside rows that are spread, where all readers together do not do much again; and with more operations where
     what is written goes to memory and comes back. Where it is read `turned`, too, what is transposed is a neighbour.
     """
-    far = v.nbytes >= FAR
-    most, ops, ask, seen, arrays, rows, moved = FAR_AGAIN if far else FEW_AGAIN, 0, [v], {v.number}, set(), False, False
-    while ask and ops <= most:
+    ops, ask, seen, arrays, rows, moved = 0, [v], {v.number}, set(), False, False
+    while ask and ops <= FAR_AGAIN:
         x = ask.pop()
         if x.size == 1 or x.form == "broadcast" and x.args[0].size == 1:
             continue
@@ -271,7 +270,9 @@ def _is_of_one_array(v: Value, readers: int, turned: bool, stored: Collection[in
             ask.extend(a for a in x.args if a.number not in seen)
             seen.update(a.number for a in x.args)
     few = readers * ops <= MOST_MOVED if moved else not rows and ops <= FEW_AGAIN
-    return ops <= most and len(arrays) == 1 and (few or far and (readers - 1) * ops <= MOST_FAR)
+    if few and ops <= FEW_AGAIN or ops > FAR_AGAIN or len(arrays) != 1:
+        return ops <= FEW_AGAIN and len(arrays) == 1
+    return (few or (readers - 1) * ops <= MOST_FAR) and v.nbytes >= FAR
 
 
 def _moves(x: Value, turned: bool) -> bool:

@@ -118,11 +118,13 @@ def is_quicker_turned(p: Planner, frame: Frame, v: Value) -> bool:
     members, m, n, terms = product_kinds.sizes(v)
     rhs, rc = v.args[1], v.params.numbers[1]
     limits = p.machine.products
-    if min(m, n) == 1 or not adds_along_lines(v) or views.is_fixed(frame.outside, rhs):
+    if 1 in (m, n) or not adds_along_lines(v) or views.is_fixed(frame.outside, rhs):
         return False
-    packed = n * terms >= LEAST_PACKED and has_terms_side_by_side(rhs, rc)
+    packed, others = n * terms, m * (n + terms)
+    if not has_terms_side_by_side(rhs, rc) or packed < TURNED_BY_FEW * others:
+        return False
     many = m >= limits.packing.rows or p.machine.threads and members * m * n * terms >= limits.shared
-    return packed and n * terms >= (TURNED if many else TURNED_BY_FEW) * m * (n + terms)
+    return packed >= LEAST_PACKED and packed >= (TURNED if many else TURNED_BY_FEW) * others
 
 
 def multiply_turned(p: Planner, frame: Frame, step: Step) -> None:
