@@ -86,6 +86,7 @@ ALIKE = [
     "draws",
     "a linear system",
     "a tall matrix factorised",
+    "small systems",
     "its singular values",
 ]
 

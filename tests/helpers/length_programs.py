@@ -88,6 +88,10 @@ PROGRAMS = {
     "a linear system": (lambda x: jnp.linalg.solve(x + 999 * jnp.eye(x.shape[0]), x[0]), lambda n: [(n, n)]),
     "a matrix factorised": (lambda x: jnp.linalg.cholesky(x @ x.T + 9 * jnp.eye(x.shape[0])), lambda n: [(n, 8)]),
     "a tall matrix factorised": (jnp.linalg.qr, lambda n: [(n, 5)]),
+    "small systems": (
+        lambda x: jax.vmap(jnp.linalg.solve)(x.reshape(-1, 3, 3) + 9 * jnp.eye(3), x.reshape(-1, 3, 3)[:, 0]),
+        lambda n: [(n, 9)],
+    ),
     "its singular values": (lambda x: jnp.linalg.svd(x, compute_uv=False), lambda n: [(n, 5)]),
 }
 

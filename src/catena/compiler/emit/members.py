@@ -19,7 +19,7 @@ class Members:
         self.e, self.lanes, self.masked, self.pointers = e, lanes, masked, pointers
         # In the last group, lanes beyond the batch do as its last member's does, and write the same again.
         beyond = (e.op(f"add nsw i64 {first}, {k}") for k in range(lanes))
-        self.members = [e.least(x, batch - 1) for x in beyond]
+        self.members = [e.least(x, e.size(batch - 1)) for x in beyond]
 
     def bring(self, k: int, slot: str, count: int, t: Type) -> None:
         """Fills the slot with `count` elements of each member, from the memory of pointer `k`."""
