@@ -96,7 +96,7 @@ def test_constraints_are_read():
     with pytest.raises(ValueError, match="either a scope or constraints"):
         export.symbolic_shape("a", scope=export.SymbolicScope(), constraints=["a >= 2"])
     with pytest.raises(ValueError, match="no lengths were found"):
-        jax.eval_shape(jnp.sin, struct(*export.symbolic_shape("a", constraints=["a >= 1000"])))
+        jax.eval_shape(jnp.sin, struct(*export.symbolic_shape("a", constraints=["a == 2*a"])))
 
 
 def test_like():
@@ -164,13 +164,12 @@ def test_trees_keywords_and_other_leaves():
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda x: export.export(jax.jit(jnp.sin))(x),
         lambda x: jax.jit(jnp.sin).lower(x),
         lambda x: jax.make_jaxpr(jnp.sin)(x),
     ],
 )
 def test_programs_are_of_known_lengths(ask):
-    with pytest.raises(NotImplementedError, match="symbolic dimensions, which jax.eval_shape alone takes"):
+    with pytest.raises(NotImplementedError, match="symbolic dimensions, which jax.eval_shape and jax.export take"):
         ask(struct(A))
 
 

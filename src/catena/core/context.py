@@ -55,7 +55,7 @@ class Context(threading.local):
     debug_infs: bool = False
     debug_checks: bool = False
     debug_key_reuse: bool | str = False
-    recorded = None  # the number of the recording that what is traced belongs to, which no other may use
+    recorded = None  # whose traces these are, if no other may use them: a recording, by its number, or stand-ins
 
 
 context = Context()

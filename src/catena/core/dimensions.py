@@ -277,3 +277,22 @@ def _bounds_of_call(f: Call) -> tuple[float, float]:
         a if math.isinf(a) else a // b if not math.isinf(b) else min(a, 0) for a in (low, high) for b in (low2, high2)
     ]
     return min(ends), max(ends)
+
+
+def root(x: Dimension, length: int, name: str, lengths: Mapping[str, int]) -> int | None:
+    """The variable of this name, rounded down, where a dimension is so long and the others have these lengths; None
+    where the dimension is not a multiple of it with something added.
+    """
+    slope = rest = 0
+    for factors, c in x.terms:
+        others = [(f, power) for f, power in factors if f != name]
+        if any(isinstance(f, Call) and name in variables_of(Dimension(x.scope, {((f, 1),): 1})) for f, _ in others):
+            return None
+        product = c * math.prod(_factor(f, lengths) ** power for f, power in others)
+        if len(others) == len(factors):
+            rest += product
+        elif dict(factors)[name] == 1:
+            slope += product
+        else:
+            return None
+    return (length - rest) // slope if slope else None

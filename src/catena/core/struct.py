@@ -111,8 +111,8 @@ def type_of_struct(x: ShapeDtypeStruct) -> ShapedArray | AbstractRef:
     """The type of the arrays, or references, that ``x`` describes."""
     if any(isinstance(d, Dimension) for d in x.shape):
         raise NotImplementedError(
-            f"{x} has symbolic dimensions, which jax.eval_shape alone takes: programs here are of known lengths. "
-            "Trace, compile or export the function for each shape."
+            f"{x} has symbolic dimensions, which jax.eval_shape and jax.export take: other programs are of known "
+            "lengths. Trace and compile the function for each shape."
         )
     dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
     states = x.manual_axis_type or NOT_MANUAL

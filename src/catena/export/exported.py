@@ -1,4 +1,4 @@
-"""Functions that outlive their process: a traced program, its types and trees, and its derivatives, as bytes."""
+"""Functions that outlive their process: a traced program, its types and trees, its derivatives, and all as data."""
 
 from __future__ import annotations
 
@@ -7,25 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from catena.core.ref import Cell
-from catena.core.struct import ShapeDtypeStruct
-from catena.core.trace import Tracer, leaf_value
+from catena.core.jaxpr import ClosedJaxpr
+from catena.core.trace import leaf_value
 from catena.core.tree import tree_flatten, tree_structure, tree_unflatten
 from catena.core.tree_errors import equality_errors_treedef
 from catena.core.tree_keys import keystr
 from catena.core.treedef import PyTreeDef
 from catena.core.zeros import get_aval
-from catena.export.container import pack, unpack
-from catena.export.portable import kept_arguments, portable
-from catena.export.programs import read_programs, write_programs
+from catena.export.container import pack
+from catena.export.portable import kept_arguments
+from catena.export.programs import write_programs
 from catena.export.structures import read_structure, write_structure
 from catena.export.values import expect
 from catena.lax.composites import annotated_call
 from catena.transform.arguments import leaf_paths
 from catena.transform.custom_vjp import custom_vjp
-from catena.transform.grad import vjp
-from catena.transform.jit import JitFunction, jit
 
 HERE = "cpu"
 minimum_supported_calling_convention_version = 9
@@ -143,17 +139,14 @@ class Exported:
         >>> jax.export.deserialize(half.serialize()).call(3.0)
         Array(1.5, dtype=float32, weak_type=True)
         """
-        if expect(vjp_order, int, "vjp_order") < 0:
-            raise ValueError(f"vjp_order must not be negative, got {vjp_order}")
-        chain = [self]
-        for _ in range(vjp_order):
-            chain.append(chain[-1].vjp())
+        chain = chain_of(self, vjp_order)
         writer, numbers = write_programs([e._program for e in chain])
-        functions = [e._written(number) for e, number in zip(chain, numbers, strict=True)]
+        functions = [e.written(number) for e, number in zip(chain, numbers, strict=True)]
         head = {"functions": functions, "programs": writer.programs, "arrays": writer.arrays}
         return pack(head, writer.data)
 
-    def _written(self, number: int) -> dict:
+    def written(self, number: int) -> dict:
+        """What is written of the function beside its program, which has this number."""
         return {
             "name": self.fun_name,
             "program": number,
@@ -170,8 +163,7 @@ class Exported:
           ValueError: structures, shapes or dtypes are others, or it was exported for other platforms.
         """
         leaves, tree = tree_flatten((args, kwargs))
-        if tree != self.in_tree:
-            raise ValueError(structure_error(self, (args, kwargs)))
+        check_structure(self, tree, (args, kwargs))
         leaves = [leaf_value(x) for x in leaves]
         check_types(self, leaves)
         if HERE not in self.platforms and DisabledSafetyCheck.platform() not in self.disabled_safety_checks:
@@ -201,14 +193,33 @@ class Exported:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
 
-def structure_error(exported: Exported, given) -> str:
+def chain_of(exported: Exported, vjp_order: int) -> list[Exported]:
+    """A function and its derivatives, so many."""
+    if expect(vjp_order, int, "vjp_order") < 0:
+        raise ValueError(f"vjp_order must not be negative, got {vjp_order}")
+    chain = [exported]
+    for _ in range(vjp_order):
+        chain.append(chain[-1].vjp())
+    return chain
+
+
+def check_structure(exported: Exported, tree: PyTreeDef, given) -> None:
+    """Raise where arguments are of another structure than the function was exported for."""
+    if tree == exported.in_tree:
+        return
     differences = list(equality_errors_treedef(exported.in_tree, tree_structure(given)))
     roots = ("args", "kwargs")
     lines = [
         f"  {roots[d.path[0].idx] if d.path else '(args, kwargs)'}{keystr(d.path[1:])} was {d.first} and is {d.second}"
         for d in differences[:5]
     ]
-    return "\n".join([f"{exported.fun_name!r} was exported for arguments of another structure:", *lines])
+    raise ValueError("\n".join([f"{exported.fun_name!r} was exported for arguments of another structure:", *lines]))
+
+
+def argument_name(exported: Exported, i: int) -> str:
+    """What a leaf of the arguments is called in messages."""
+    path = leaf_paths(exported.in_tree)[i]  # of the pair of args and kwargs
+    return ("args" if path.startswith("[0]") else "kwargs") + path[3:]
 
 
 def check_types(exported: Exported, leaves: list) -> None:
@@ -216,57 +227,9 @@ def check_types(exported: Exported, leaves: list) -> None:
     for i, (x, want) in enumerate(zip(leaves, exported.in_avals, strict=True)):
         found = get_aval(x)
         if (found.shape, found.dtype) != (want.shape, want.dtype):
-            path = leaf_paths(exported.in_tree)[i]  # of the pair of args and kwargs
-            name = ("args" if path.startswith("[0]") else "kwargs") + path[3:]
+            name = argument_name(exported, i)
             kind = "Shape" if found.shape != want.shape else "Dtype"
             raise ValueError(f"{kind} mismatch for {name}: expected {want.str_short()}, got {found.str_short()}")
-
-
-def export(
-    fun_jit: Any,
-    *,
-    platforms: Sequence[str] | None = None,
-    disabled_checks: Sequence[DisabledSafetyCheck] = (),
-) -> Callable[..., Exported]:
-    """Trace a jitted function so that its program can be written to a file, and run in another process.
-
-    Arguments:
-      fun_jit: what ``jit`` returned.
-      platforms: names of the platforms that it is for; by default the one it is exported on.
-      disabled_checks: which checks are not made.
-    Returns:
-      A function of arguments, or ``ShapeDtypeStruct``s, that returns the ``Exported`` function for their types.
-    Raises:
-      ValueError: ``fun_jit`` is not jitted. NotImplementedError: its program calls Python, or users' primitives.
-
-    >>> import catena as jax, catena.numpy as jnp
-    >>> mean = jax.export.export(jax.jit(lambda x: {"mean": jnp.mean(x)}))(jax.ShapeDtypeStruct((4,), jnp.float32))
-    >>> data = mean.serialize(vjp_order=1)
-    >>> read = jax.export.deserialize(data)
-    >>> read.call(jnp.arange(4.0))
-    {'mean': Array(1.5, dtype=float32)}
-    >>> jax.grad(lambda x: read.call(x)["mean"])(jnp.arange(4.0))
-    Array([0.25, 0.25, 0.25, 0.25], dtype=float32)
-    """
-    if not isinstance(fun_jit, JitFunction):
-        raise ValueError(f"Function to be exported must be the result of `jit`, got {fun_jit!r}")
-    names = checked_platforms(platforms)
-    checks = tuple(disabled_checks)
-    for check in checks:
-        if not isinstance(check, DisabledSafetyCheck):
-            raise TypeError(f"disabled_checks must be of the class DisabledSafetyCheck, got {check!r}")
-
-    def exporting(*args: Any, **kwargs: Any) -> Exported:
-        traced = fun_jit.trace(*args, **kwargs)
-        call = traced._call
-        outer = [x for x in call.outer if isinstance(x, (Tracer, Cell))]
-        if outer:
-            raise ValueError(f"{traced.fun_name} closes over {outer[0]!r}; pass it as an argument to export it")
-        made = exported_of(call.closed, traced.fun_name, traced.in_tree, traced.out_tree, names, checks)
-        write_programs([made._program])  # says now what cannot be written
-        return made
-
-    return exporting
 
 
 def checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
@@ -276,67 +239,12 @@ def checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(platforms or (HERE,))
 
 
-def exported_of(closed: ClosedJaxpr, name: str, in_tree, out_tree, platforms, checks) -> Exported:
-    """A program that was traced here, whose derivatives can be, too."""
-    program = portable(closed)
-    if program.effects:
-        raise NotImplementedError(f"{name}: programs with effects ({set(program.effects)}) cannot be exported")
+def read_function(item, programs, derivative: Exported | None) -> Exported:
+    """The function that was written as ``item``, with its derivative.
 
-    def derivative(exported: Exported) -> Exported:
-        return derivative_of(closed, exported)
-
-    avals = tuple(closed.in_avals), tuple(program.out_avals)
-    kept = kept_arguments(program)
-    return Exported(name, in_tree, avals[0], out_tree, avals[1], platforms, checks, kept, program, derivative)
-
-
-def derivative_of(closed: ClosedJaxpr, exported: Exported) -> Exported:
-    """The derivative in reverse of a program that was traced here, by its own rules for derivatives."""
-    count = len(exported.in_avals)
-
-    def fun_vjp_jax(*args):
-        _, pullback = vjp(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), *args[:count])
-        return pullback(list(args[count:]))
-
-    tangents = [a.to_tangent_aval() for a in exported.out_avals]
-    types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in (*exported.in_avals, *tangents)]
-    options = {"platforms": exported.platforms, "disabled_checks": exported.disabled_safety_checks}
-    return export(jit(fun_vjp_jax), **options)(*types)
-
-
-def deserialize(blob: bytearray) -> Exported:
-    """The function that was written by ``serialize``.
-
-    Nothing in the bytes is code: programs are built of this package's operations, and their types are checked.
-
-    Arguments:
-      blob: the bytes.
-    Returns:
-      The function, with as many derivatives as were written.
     Raises:
-      TypeError: these are no bytes. ValueError: they do not make a function.
-
-    >>> import catena as jax
-    >>> jax.export.deserialize(b"abc")
-    Traceback (most recent call last):
-      ...
-    ValueError: these are not the bytes of a program that this version of catena exported
+      ValueError: it is none.
     """
-    head, data = unpack(blob)
-    try:
-        found = {k: head[k] for k in ("functions", "programs", "arrays")}
-    except (KeyError, TypeError):
-        raise ValueError("this exported program has no functions, programs and arrays") from None
-    programs = read_programs(found["programs"], found["arrays"], data)
-    exported = None
-    for item in reversed(expect(found["functions"], list, "the functions")):
-        exported = _read_function(item, programs, exported)
-    if exported is None:
-        raise ValueError("there is no function in these bytes")
-    return exported
-
-
-def _read_function(item, programs, derivative: Exported | None) -> Exported:
     try:
         program = programs.program(item["program"])
         in_tree, out_tree = read_structure(item["arguments"]), read_structure(item["results"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,49 @@ from catena.export.values import expect, read_aval, read_parameter, write_aval, 
 HOMES = ("catena.scipy.special", "catena.random", "catena.custom_batching", "catena.experimental.sparse")
 
 
-class Writer:
-    """What is written: programs, and the data of arrays."""
+class Arrays:
+    """Constants that are written: their types and places, and their data."""
 
     def __init__(self):
-        self.programs: list[dict] = []
-        self.arrays: list[list] = []
+        self.written: list[list] = []
         self.data: list[bytes] = []
-        self._numbers: dict[int, int] = {}  # by the id of a program or constant
-        self._kept: list = []  # so that ids stay theirs
+        self.kept: list[Array] = []  # the constants, by their numbers
+        self._numbers: dict[int, int] = {}  # by the id of a constant
         self._size = 0
+
+    def number(self, x, aval) -> int:
+        """The number of a constant, whose data is written if it was not yet."""
+        number = self._numbers.get(id(x))
+        if number is None:
+            if is_stack(aval) or not isinstance(x, Array):
+                raise NotImplementedError(f"a constant of type {aval.str_short()} cannot be exported")
+            data = np.ascontiguousarray(x._value).tobytes()
+            number = self._numbers[id(x)] = len(self.written)
+            self.kept.append(x)
+            self.written.append([write_aval(aval), self._size, len(data)])
+            self.data.append(data)
+            self._size += len(data)
+        return number
+
+
+class Writer:
+    """What is written: programs, and the arrays that they hold."""
+
+    def __init__(self, constants: Arrays):
+        self.programs: list[dict] = []
+        self._constants = constants
+        self._numbers: dict[int, int] = {}  # by the id of a program
+        self._kept: list = []  # so that ids stay theirs
+
+    @property
+    def arrays(self) -> list[list]:
+        """Types and places of arrays."""
+        return self._constants.written
+
+    @property
+    def data(self) -> list[bytes]:
+        """Those of arrays."""
+        return self._constants.data
 
     def program(self, closed) -> int:
         """The number of a program, which is written if it was not yet."""
@@ -59,25 +93,13 @@ class Writer:
             for v in eqn.outvars:
                 names[v] = len(names)
         return {
-            "constants": [self.array(c, v.aval) for c, v in zip(closed.consts, jaxpr.constvars, strict=True)],
+            "constants": [
+                self._constants.number(c, v.aval) for c, v in zip(closed.consts, jaxpr.constvars, strict=True)
+            ],
             "arguments": [write_aval(a) for a in jaxpr.in_avals],
             "equations": equations,
             "results": [_write_atom(v, names) for v in jaxpr.outvars],
         }
-
-    def array(self, x, aval) -> int:
-        """The number of a constant, whose data is written if it was not yet."""
-        number = self._numbers.get(id(x))
-        if number is None:
-            if is_stack(aval) or not isinstance(x, Array):
-                raise NotImplementedError(f"a constant of type {aval.str_short()} cannot be exported")
-            data = np.ascontiguousarray(x._value).tobytes()
-            number = self._numbers[id(x)] = len(self.arrays)
-            self._kept.append(x)
-            self.arrays.append([write_aval(aval), self._size, len(data)])
-            self.data.append(data)
-            self._size += len(data)
-        return number
 
 
 def _write_atom(v, names: dict) -> Any:
@@ -90,8 +112,8 @@ def _write_atom(v, names: dict) -> Any:
 class Reader:
     """What was read: programs, which call earlier ones."""
 
-    def __init__(self, programs, arrays, data: memoryview):
-        self._arrays = [self._array(item, data) for item in expect(arrays, list, "the arrays")]
+    def __init__(self, programs, arrays: list[Array]):
+        self._arrays = arrays
         self.programs: list[ClosedJaxpr] = []
         for item in expect(programs, list, "the programs"):
             self.programs.append(self._program(item))
@@ -101,13 +123,6 @@ class Reader:
         if not 0 <= expect(number, int, "the number of a program") < len(self.programs):
             raise ValueError(f"there is no program {number} yet, of {len(self.programs)}")
         return self.programs[number]
-
-    def _array(self, item, data: memoryview):
-        found, start, size = item
-        aval = read_aval(found)
-        if is_stack(aval) or not 0 <= start <= start + size <= len(data):
-            raise ValueError(f"there is no data from {start} on for an array of type {aval}")
-        return typed_array(_values(bytes(data[start : start + size]), aval), aval)
 
     def _program(self, item) -> ClosedJaxpr:
         constants = [self._arrays[expect(i, int, "the number of an array")] for i in item["constants"]]
@@ -172,9 +187,13 @@ def _values(data: bytes, aval) -> np.ndarray:
     return np.frombuffer(data, dtype).reshape(shape).copy()
 
 
-def write_programs(programs: list[ClosedJaxpr]) -> tuple[Writer, list[int]]:
-    """What is written for these programs, and their numbers."""
-    writer = Writer()
+def write_programs(programs: list[ClosedJaxpr], constants: Arrays | None = None) -> tuple[Writer, list[int]]:
+    """What is written for these programs and those that they call, and their numbers.
+
+    Arguments:
+      constants: arrays that were written already.
+    """
+    writer = Writer(Arrays() if constants is None else constants)
     return writer, [writer.program(p) for p in programs]
 
 
@@ -184,7 +203,42 @@ def read_programs(programs, arrays, data: memoryview) -> Reader:
     Raises:
       ValueError: it does not make programs.
     """
+    return programs_with(programs, read_arrays(arrays, data))
+
+
+def programs_with(programs, arrays: list[Array]) -> Reader:
+    """The programs in what was written, with these arrays.
+
+    Raises:
+      ValueError: it does not make programs.
+    """
+    return well_formed(Reader, programs, arrays)
+
+
+def read_arrays(arrays, data: memoryview) -> list[Array]:
+    """The arrays that programs hold.
+
+    Raises:
+      ValueError: these are none.
+    """
+    return well_formed(lambda: [_array(item, data) for item in expect(arrays, list, "the arrays")])
+
+
+def _array(item, data: memoryview) -> Array:
+    found, start, size = item
+    aval = read_aval(found)
+    if is_stack(aval) or not 0 <= start <= start + size <= len(data):
+        raise ValueError(f"there is no data from {start} on for an array of type {aval}")
+    return typed_array(_values(bytes(data[start : start + size]), aval), aval)
+
+
+def well_formed(read: Callable, *given) -> Any:
+    """What a function reads.
+
+    Raises:
+      ValueError: it raises anything.
+    """
     try:
-        return Reader(programs, arrays, data)
+        return read(*given)
     except Exception as error:  # the rules for types that check it may raise anything where parameters are nonsense
         raise ValueError(f"this exported program is not well formed: {type(error).__name__}: {error}") from error

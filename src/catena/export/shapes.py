@@ -1,5 +1,5 @@
-"""Symbolic shapes, as texts: ``"batch, 2*n + 1"``. `jax.eval_shape` tells what shapes results have for them; programs
-are exported for known lengths, and one whose arguments have others is refused.
+"""Symbolic shapes, as texts: ``"batch, 2*n + 1"``. `jax.eval_shape` tells what shapes results have for them, and
+functions are exported for them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _constraint(text: str, scope: Scope) -> Constraint:
         left, found, right = text.partition(relation)
         if found:
             where = f"constraint {text!r}"
-            return Constraint(_parsed(left, where, scope), relation, _parsed(right, where, scope))
+            return Constraint(length_of(left, where, scope), relation, length_of(right, where, scope))
     raise ValueError(f"constraint {text!r} must contain one of '==' or '>=' or '<='")
 
 
@@ -76,7 +76,7 @@ def symbolic_shape(
 ) -> tuple[int | Dimension, ...]:
     """The shape that a text describes: known lengths or variables, ``_`` for those of ``like``, ``...`` for others.
 
-    `jax.eval_shape` takes such shapes. Other functions need known lengths.
+    ``jax.eval_shape`` takes such shapes, and so does what ``export`` returns. Other functions need known lengths.
 
     Arguments:
       shape_spec: such as ``"batch, 2*n + 1, _, ..."``, with ``+ - * ^``, ``floordiv``, ``mod``, ``max`` and ``min``;
@@ -98,6 +98,11 @@ def symbolic_shape(
     ShapeDtypeStruct(shape=(batch, 6), dtype=float32)
     >>> jax.export.symbolic_shape("2, _, ...", like=(2, 3, 4))
     (2, 3, 4)
+    >>> mean = jax.export.export(jax.jit(lambda x: jnp.mean(x, 0)))(x)
+    >>> mean
+    <Exported <lambda>(float32[batch,n]) -> (float32[n]), for cpu>
+    >>> mean.call(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([2., 3.], dtype=float32)
     """
     if scope is not None and not isinstance(scope, SymbolicScope):
         raise TypeError(f"scope must be a SymbolicScope or None, got {scope!r}")
@@ -141,13 +146,13 @@ def _length(item: str, text: str, position: int, like: tuple | None, scope: Scop
         if known is None:
             raise ValueError(f"symbolic shape {text!r}: '_' in dimension {position} needs a length to be like")
         return int(known)
-    made = _parsed(item, f"symbolic shape {text!r}: dimension {position}", scope)
+    made = length_of(item, f"symbolic shape {text!r}: dimension {position}", scope)
     if isinstance(made, int) and known is not None and made != known:
         raise ValueError(f"symbolic shape {text!r}: dimension {position} is {known} in like={like}")
     return made
 
 
-def _parsed(text: str, where: str, scope: Scope) -> Any:
+def length_of(text: str, where: str, scope: Scope) -> Any:
     """The length that a text says."""
     try:
         return _read(ast.parse(text.strip().replace("^", "**"), mode="eval").body, scope)

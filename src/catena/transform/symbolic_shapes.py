@@ -16,14 +16,17 @@ from typing import Any
 import numpy as np
 
 from catena.core import dimensions
+from catena.core.config import overridden
 from catena.core.dimensions import Dimension, Scope
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.tree import tree_leaves, tree_map
 
 # Lengths that stand for symbolic ones: large, as programs cut windows out of what they are given, and with all
-# remainders by small numbers. The later ones are for constraints that want divisible or small ones.
+# remainders by small numbers. The others are for constraints that want divisible or small ones.
 USUAL = 83, 90, 97, 110, 131, 148, 159, 86, 95, 102, 117, 121, 136, 143, 171, 211
-LENGTHS = (*USUAL, 96, 160, 192, 224, 240, 288, 320, 7, 11, 13, 5, 3, 2, 4, 6, 8, 1)
+OTHERS = 96, 160, 192, 224, 240, 288, 320, 7, 11, 13, 5, 3, 2, 4, 6, 8, 1, 128, 256, 384, 512, 640, 1024, 2048
+LENGTHS = USUAL + OTHERS
+STANDING_IN = "numbers for symbolic dimensions"  # whose traces are not those of users, which are counted
 MOST_TRIED = 20_000  # combinations of these
 DIVISORS, SHIFTS = range(2, 33), sorted(range(-70, 71), key=abs)  # of lengths that are divided; the least come first
 
@@ -42,12 +45,9 @@ def shapes(function: Callable, args: tuple, kwargs: dict, given: list[Dimension]
       args, kwargs: its arguments; it is given numbers in place of symbolic dimensions.
       given: the symbolic dimensions of the arguments.
     """
-    scope = given[0].scope
-    if any(d.scope is not scope for d in given):
-        raise ValueError("eval_shape: the symbolic dimensions of the arguments are of different scopes")
-    names = sorted(frozenset().union(*map(dimensions.variables_of, given)))
-    points = _points(scope, names)
-    results = [_at(function, args, kwargs, lengths) for lengths in points]
+    scope, names = variables(given)
+    points = lengths_of(scope, names)
+    results = [at(function, args, kwargs, lengths) for lengths in points]
 
     def told(*each):
         if not all(type(x) is ShapeDtypeStruct for x in each):
@@ -55,12 +55,21 @@ def shapes(function: Callable, args: tuple, kwargs: dict, given: list[Dimension]
         if len({x.ndim for x in each}) > 1:
             raise ValueError(f"eval_shape: the rank of a result hangs on the lengths of {', '.join(names)}")
         dims = zip(*(x.shape for x in each), strict=True)
-        return each[0].update(shape=tuple(_expression(list(d), points, scope, given) for d in dims))
+        shape = [expression(d, points, scope, given) for d in dims]
+        return each[0].update(shape=tuple(dimensions.unknown(scope) if d is None else d for d in shape))
 
     return tree_map(told, *results)
 
 
-def _at(function: Callable, args: tuple, kwargs: dict, lengths: dict[str, int]) -> Any:
+def variables(given: list[Dimension]) -> tuple[Scope, list[str]]:
+    """The scope of symbolic dimensions, and the names of their variables."""
+    scope = given[0].scope
+    if any(d.scope is not scope for d in given):
+        raise ValueError("the symbolic dimensions of the arguments are of different scopes")
+    return scope, sorted(frozenset().union(*map(dimensions.variables_of, given)))
+
+
+def at(function: Callable, args: tuple, kwargs: dict, lengths: dict[str, int]) -> Any:
     """The result where variables have these lengths; errors say so."""
 
     def with_numbers(x):
@@ -69,19 +78,21 @@ def _at(function: Callable, args: tuple, kwargs: dict, lengths: dict[str, int]) 
         return x.update(shape=tuple(d if isinstance(d, int) else dimensions.value(d, lengths) for d in x.shape))
 
     try:
-        return function(*tree_map(with_numbers, args), **tree_map(with_numbers, kwargs))
+        with overridden("recorded", STANDING_IN):
+            return function(*tree_map(with_numbers, args), **tree_map(with_numbers, kwargs))
     except Exception as error:
         stood = ", ".join(f"{n} for {name}" for name, n in lengths.items())
         error.add_note(f"Symbolic dimensions are stood for by numbers while a function is traced: {stood}.")
         raise
 
 
-def _points(scope: Scope, names: Sequence[str]) -> list[dict[str, int]]:
+def lengths_of(scope: Scope, names: Sequence[str]) -> list[dict[str, int]]:
     """Lengths of variables for which a function is traced: as many as tell the terms of `_monomials`, and two more."""
     wanted = len(_monomials(names)) + 2
     found: list[dict[str, int]] = []
+    choices = [_lengths_from(int(scope.bounds(name)[0])) for name in names]
     for start in range(len(LENGTHS)):
-        turned = [LENGTHS[n:] + LENGTHS[:n] for k in range(len(names)) for n in [(start + 5 * k) % len(LENGTHS)]]
+        turned = [x[n:] + x[:n] for k, x in enumerate(choices) for n in [(start + 5 * k) % len(x)]]
         for each in itertools.islice(itertools.product(*turned), MOST_TRIED):
             lengths = dict(zip(names, each, strict=True))
             if lengths not in found and scope.holds(lengths):
@@ -94,24 +105,31 @@ def _points(scope: Scope, names: Sequence[str]) -> list[dict[str, int]]:
     return found
 
 
+def _lengths_from(least: int) -> tuple[int, ...]:
+    """Lengths that may be tried of a variable: no less."""
+    return LENGTHS if least <= 1 else (*(n for n in LENGTHS if n >= least), *(least + n for n in USUAL))
+
+
 def _monomials(names: Sequence[str]) -> list[tuple[str, ...]]:
     """Products of variables that lengths are sums of: of two at most; of many variables, these alone."""
     degree = 2 if len(names) <= 3 else 1
     return [c for n in range(degree + 1) for c in itertools.combinations_with_replacement(names, n)]
 
 
-def _expression(found: list[int], points: list[dict], scope: Scope, given: list[Dimension]) -> int | Dimension:
-    """The length that has these values at these points."""
+def expression(
+    found: Sequence[int], points: list[dict], scope: Scope, given: list[Dimension]
+) -> int | Dimension | None:
+    """The length that has these values at these points; None where no sum of products has, nor one that is divided."""
     if len(set(found)) == 1:
         return found[0]
     for d in given:
-        if [dimensions.value(d, p) for p in points] == found:
+        if _has_values(d, found, points):
             return d
     names = list(points[0])
-    for tell in (_sum_of_products, _divided):
+    for tell in (_sum_of_products, _divided, _multiple_of_divided):
         if (made := tell(found, points, names, scope)) is not None:
             return made
-    return dimensions.unknown(scope)
+    return None
 
 
 def _sum_of_products(found, points, names, scope) -> Any:
@@ -139,5 +157,20 @@ def _divided(found, points, names, scope) -> Any:
     return None
 
 
-def _has_values(made: Any, found: list[int], points: list[dict]) -> bool:
-    return isinstance(made, Dimension) and [dimensions.value(made, p) for p in points] == found
+def _multiple_of_divided(found, points, names, scope) -> Any:
+    """As what a slice with a step has."""
+    for name in names:
+        x = dimensions.variable(scope, name)
+        for by in DIVISORS:
+            for shift in range(by):
+                divided = [(p[name] + shift) // by for p in points]
+                (low, first), (high, last) = min(zip(divided, found)), max(zip(divided, found))
+                times = (last - first) // (high - low) if high > low else 0
+                made = times * ((x + shift) // by) + (first - times * low)
+                if _has_values(made, found, points):
+                    return made
+    return None
+
+
+def _has_values(made: Any, found: Sequence[int], points: list[dict]) -> bool:
+    return isinstance(made, Dimension) and [dimensions.value(made, p) for p in points] == [*found]
