@@ -169,6 +169,34 @@ def test_private_names_are_what_they_are_in_jax():
         assert (a.dtype, b.dtype, a.shape, b.shape) == ("complex64", "complex64", (2,), ())
 
 
+def test_private_names_that_libraries_import():
+    """AQT, esquilax, qujax, unxt, vbjax, optree and qwix import these; quaxed makes classes of two."""
+    with catena.as_jax():
+        import jax
+        from jax._src import config, dtypes
+        from jax._src.lax import linalg
+        from jax._src.lib import _jax
+        from jax._src.numpy import lax_numpy  # noqa: F401
+        from jax._src.numpy.array_methods import _IndexUpdateHelper, _IndexUpdateRef
+        from jax._src.numpy.index_tricks import CClass, RClass
+        from jax._src.numpy.ufuncs import ufunc
+        from jax._src.numpy.util import check_arraylike
+        from jax._src.typing import DTypeLike
+
+        assert config.numpy_rank_promotion.value == "allow"
+        assert dtypes.canonicalize_dtype(complex) == "complex64"
+        assert dtypes.result_type(dtypes.dtype(1.5), np.int8) == "float32"
+        assert linalg.svd_p is jax.lax.linalg.svd_p
+        assert issubclass(_jax.PjitFunction, type(catena.jit(abs)))
+        x = catena.numpy.arange(3)
+        assert isinstance(x.at, _IndexUpdateHelper) and isinstance(x.at[0], _IndexUpdateRef)
+        assert isinstance(catena.numpy.add, ufunc) and DTypeLike is jax.typing.DTypeLike
+        assert CClass()[x, x].tolist() == [[0, 0], [1, 1], [2, 2]] and RClass()[1:3, 7].tolist() == [1, 2, 7]
+        check_arraylike("hilbert", x, 1.5)
+        with pytest.raises(TypeError, match="hilbert requires ndarray or scalar arguments, got <class 'list'>"):
+            check_arraylike("hilbert", [1.0])
+
+
 def test_nodes_are_taken_apart_and_rebuilt_through_the_private_registry():
     """As jaxlie does it."""
     with catena.as_jax():

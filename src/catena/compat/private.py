@@ -22,6 +22,10 @@ KEYS = ("DictKey", "SequenceKey", "GetAttrKey", "FlattenedIndexKey")
 # What JAX's tutorial on primitives takes from its private modules, with the operations of StableHLO.
 API = ("grad", "hessian", "jacfwd", "jacrev", "jit", "jvp", "linearize", "value_and_grad", "vjp", "vmap")
 
+# The steps of `einsum` (AQT calls them with a product of its own) and of `vectorize` (quaxed).
+CONTRACTIONS = ("_default_poly_einsum_handler", "_einsum")
+SIGNATURES = ("_apply_excluded", "_check_output_dims", "_parse_gufunc_signature", "_parse_input_dimensions")
+
 # Module -> name in it -> where it is: a module and a name in it. Or: module -> the module of ours.
 NAMES: dict[str, dict[str, str] | str] = {
     "jaxlib": {"__version__": "catena:__version__"},
@@ -46,7 +50,10 @@ NAMES: dict[str, dict[str, str] | str] = {
     },
     "jax._src.checkify": "catena.experimental.checkify",
     "jax._src.compiler": "catena.compat.compiler",
-    "jax._src.config": {"config": "catena:config"},
+    "jax._src.config": {
+        "config": "catena:config",
+        "numpy_rank_promotion": "catena.core.config:numpy_rank_promotion",
+    },
     "jax._src.core": {
         **{name: f"catena.core:{name}" for name in ("AbstractValue", "Primitive", "ShapedArray", "Trace", "Tracer")},
         **{name: f"catena.extend.core:{name}" for name in ("TraceTag", "set_current_trace", "take_current_trace")},
@@ -61,8 +68,11 @@ NAMES: dict[str, dict[str, str] | str] = {
         "DType": "numpy:dtype",
         "ExtendedDType": "catena.core.dtypes:ExtendedDType",
         "TypePromotionError": "catena.core.lattice:TypePromotionError",
+        "canonicalize_dtype": "catena.core.dtypes:canonicalize_dtype",
+        "dtype": "catena.lax:dtype",
         "extended": "catena.dtypes:extended",
         "finfo": "catena.numpy:finfo",
+        "result_type": "catena.numpy:result_type",
         "to_complex_dtype": "catena.core.dtypes:to_complex_dtype",
     },
     "jax._src.flatten_util": "catena.flatten_util",
@@ -70,6 +80,7 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jax._src.interpreters.batching": {"is_vmappable": "catena.transform.vmappable:is_vmappable"},
     "jax._src.lax": {},
     "jax._src.lib": {},
+    "jax._src.lib._jax": {"PjitFunction": "catena.transform.jit:JitFunction"},
     "jax._src.lib.xla_client": {"XlaRuntimeError": "catena.errors:JaxRuntimeError"},
     "jax._src.lib.mlir": {},
     "jax._src.lib.mlir.ir": "catena.extend.mlir.ir",
@@ -78,12 +89,24 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jax._src.literals": "catena.compat.literals",
     "jax._src.lax.convolution": {"ConvDimensionNumbers": "catena.lax:ConvDimensionNumbers"},
     "jax._src.lax.lax": {name: f"catena.lax:{name}" for name in ("Precision", "RandomAlgorithm", "RoundingMethod")},
+    "jax._src.lax.linalg": "catena.lax.linalg",
     "jax._src.lax.slicing": {
         name: f"catena.lax:{name}"
         for name in ("GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers")
     },
     "jax._src.numpy": {},
-    "jax._src.numpy.util": {"promote_dtypes_complex": "catena.compat.promotion:promote_dtypes_complex"},
+    "jax._src.numpy.array_methods": {
+        "_IndexUpdateHelper": "catena.numpy.index_update:IndexUpdateHelper",
+        "_IndexUpdateRef": "catena.numpy.index_update:IndexUpdateRef",
+    },
+    "jax._src.numpy.einsum": {name: f"catena.compat.contractions:{name}" for name in CONTRACTIONS},
+    "jax._src.numpy.index_tricks": {name: f"catena.numpy.grids:{name}" for name in ("CClass", "RClass")},
+    "jax._src.numpy.lax_numpy": {},
+    "jax._src.numpy.ufuncs": {"ufunc": "catena.numpy:ufunc"},
+    "jax._src.numpy.util": {
+        name: f"catena.compat.promotion:{name}" for name in ("check_arraylike", "promote_dtypes_complex")
+    },
+    "jax._src.numpy.vectorize": {name: f"catena.compat.signatures:{name}" for name in SIGNATURES},
     "jax._src.random": {},
     "jax._src.random.prng": {
         "PRNGImpl": IMPLEMENTATION,
@@ -117,6 +140,7 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jax._src.typing": {
         "Array": "catena:Array",
         "ArrayLike": "catena.typing:ArrayLike",
+        "DTypeLike": "catena.typing:DTypeLike",
         "SupportsDType": "catena.typing:SupportsDType",
     },
     # In public packages: what orbax imports, to use it where there are accelerators.

@@ -1,4 +1,4 @@
-"""What libraries take from JAX's private `numpy.util`: arguments of one dtype."""
+"""What libraries take from JAX's private `numpy.util`: checks of arguments, and arguments of one dtype."""
 
 from __future__ import annotations
 
@@ -6,7 +6,25 @@ from typing import Any
 
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.numpy.boundary import array_arguments
 from catena.numpy.promotion import promote_dtypes_inexact
+
+
+def check_arraylike(fun_name: str, *args: Any, emit_warning: bool = False, stacklevel: int = 3) -> None:
+    """Refuse arguments that are neither arrays nor numbers.
+
+    Arguments:
+      fun_name: the function whose arguments they are, for the error.
+      args: the arguments.
+      emit_warning, stacklevel: taken for JAX's sake; what is wrong is an error.
+    Raises:
+      TypeError: an argument is a list, a string, None ...
+
+    >>> check_arraylike("hilbert", [1.0, 2.0])
+    Traceback (most recent call last):
+    TypeError: hilbert requires ndarray or scalar arguments, got <class 'list'> at position 0.
+    """
+    array_arguments(fun_name, *args)
 
 
 def promote_dtypes_complex(*args: Any) -> list[Array]:

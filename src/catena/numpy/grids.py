@@ -108,8 +108,24 @@ def _raised(x, rank: int, place: int):
     return reshaped(x, (1,) * start + x.shape + (1,) * (missing - start))
 
 
-r_ = _Joiner("jnp.r_", 0, 1, -1, "Arrays, numbers and slices joined along the first axis: ``r_[1:4, 0, jnp.ones(2)]``.")
-c_ = _Joiner("jnp.c_", -1, 2, 0, "Arrays, numbers and slices joined as columns: ``c_[jnp.arange(3), jnp.ones(3)]``.")
+class RClass(_Joiner):
+    """The class of ``r_``."""
+
+    def __init__(self):
+        doc = "Arrays, numbers and slices joined along the first axis: ``r_[1:4, 0, jnp.ones(2)]``."
+        super().__init__("jnp.r_", 0, 1, -1, doc)
+
+
+class CClass(_Joiner):
+    """The class of ``c_``."""
+
+    def __init__(self):
+        doc = "Arrays, numbers and slices joined as columns: ``c_[jnp.arange(3), jnp.ones(3)]``."
+        super().__init__("jnp.c_", -1, 2, 0, doc)
+
+
+r_ = RClass()
+c_ = CClass()
 
 
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:

@@ -26,7 +26,7 @@ _GROUPS = rf"{_GROUP}(?:,{_GROUP})*"
 _SIGNATURE = re.compile(rf"{_GROUPS}->{_GROUPS}")
 
 
-def _parse(signature: str) -> tuple:
+def parse(signature: str) -> tuple:
     """The core dimensions of each argument and each result."""
     text = signature.replace(" ", "")
     if not _SIGNATURE.fullmatch(text):
@@ -61,13 +61,17 @@ def vectorize(pyfunc: Callable, *, excluded: Any = frozenset(), signature: str |
     @functools.wraps(pyfunc)
     def vectorized(*args, **kwargs):
         note = f"on vectorized function with {excluded=} and {signature=}"
-        fun, given = _without_excluded(pyfunc, excluded, args, kwargs)
-        inputs, outputs = _parse(signature) if signature is not None else ([()] * len(given), None)
+        fun, given = split_excluded(pyfunc, excluded, args, kwargs)
+        inputs, outputs = parse(signature) if signature is not None else ([()] * len(given), None)
         if len(given) != len(inputs):
             raise TypeError(f"wrong number of positional arguments: expected {len(inputs)}, got {len(given)} {note}")
         fun, inputs, given = _without_none(fun, inputs, given, signature)
         arrays = [_array(pyfunc, x, i) for i, x in enumerate(given)]
-        return _mapped(_checked(fun, inputs, outputs, arrays, note), inputs, arrays)
+        sizes: dict = {}
+        for array, core in zip(arrays, inputs, strict=True):
+            note_sizes(sizes, array.shape, core, note)
+        fun = fun if outputs is None else checked(fun, sizes, outputs, note)
+        return _mapped(fun, inputs, arrays)
 
     return asking(vectorized)
 
@@ -77,7 +81,7 @@ def _array(pyfunc, x, place: int):
     return as_array_argument(getattr(pyfunc, "__name__", "vectorize"), x, place)
 
 
-def _without_excluded(pyfunc, excluded, args: tuple, kwargs: dict) -> tuple:
+def split_excluded(pyfunc, excluded, args: tuple, kwargs: dict) -> tuple:
     """The function of the arguments that are not excluded, and these arguments."""
     names = [name for name in kwargs if name not in excluded]
     places = [i for i in range(len(args)) if i not in excluded]
@@ -110,7 +114,7 @@ def _without_none(fun, inputs: list, given: list, signature: str | None) -> tupl
     return without_none, [inputs[i] for i in places], [given[i] for i in places]
 
 
-def _core_sizes(sizes: dict, shape: tuple, core: tuple, note: str):
+def note_sizes(sizes: dict, shape: tuple, core: tuple, note: str):
     """Note the sizes of core dimensions; those of one name must be equal."""
     if len(shape) < len(core):
         raise ValueError(
@@ -121,16 +125,11 @@ def _core_sizes(sizes: dict, shape: tuple, core: tuple, note: str):
             raise ValueError(f"inconsistent size for core dimension {name!r}: {size} vs {sizes[name]} {note}")
 
 
-def _checked(fun, inputs, outputs, arrays, note: str):
-    """``fun`` with a check of the shapes that it returns against the signature."""
-    sizes: dict = {}
-    for array, core in zip(arrays, inputs, strict=True):
-        _core_sizes(sizes, array.shape, core, note)
+def checked(fun, sizes: dict, outputs, note: str):
+    """``fun`` with a check of the shapes that it returns: by name, core dimensions have ``sizes``, which it adds to."""
 
-    def checked(*args):
+    def checking(*args):
         result = fun(*args)
-        if outputs is None:
-            return result
         many = isinstance(result, tuple | list)
         results = list(result) if many else [result]
         if many and len(results) != len(outputs):
@@ -141,10 +140,10 @@ def _checked(fun, inputs, outputs, arrays, note: str):
         for part, core in zip(results, outputs, strict=True):
             if part.ndim != len(core):
                 raise ValueError(f"output shape {part.shape} does not match core dimensions {core} {note}")
-            _core_sizes(sizes, part.shape, core, note)
+            note_sizes(sizes, part.shape, core, note)
         return tuple(results) if many else results[0]
 
-    return checked
+    return checking
 
 
 def _mapped(fun, inputs, arrays):
