@@ -43,6 +43,8 @@ ROWS = [
      "test_equal_convolutions_are_launches_of_the_same_nests", "test_equal_products_are_of_one_plan",
      "test_nests_are_shown_with_their_own_names_of_values",
      "test_structures_tell_apart_what_nests_would"),
+    (TEXTS, "compiler/test_narrow_operands.py", "test_nothing_is_written_for_them", "test_who_else_reads_them"),
+    (BITS, "compiler/test_narrow_operands.py", "test_the_bits_are_those_of_what_was_widened"),
     (TEXTS, "compiler/test_widened.py", "test_no_matrix_is_written"),
     (BITS, "compiler/test_widened.py", "test_the_bits_are_those_of_a_matrix_that_was_widened"),
     (DISK, "compiler/test_cache.py", "test_a_bound_that_is_no_number_is_an_error",

@@ -11,7 +11,8 @@ from catena.compiler.emit import launches, parallel, subnormal_products, tiles
 from catena.compiler.emit.branches import each_way, when
 from catena.compiler.emit.emitter import Emitter, divide
 from catena.compiler.graph import symbols
-from catena.compiler.plan.contraction import Axis, Contraction, Part, Plan, Tasks
+from catena.compiler.graph.types import Type
+from catena.compiler.plan.contraction import Axis, Part, Plan, Tasks
 from catena.compiler.plan.steps import Buffer, Contract
 from catena.core.named import NamedTuple
 
@@ -108,10 +109,6 @@ class _Loops:
         self.told = _Told(self.e, p, self.operands + own + 1)
         self.scratch = self._scratch() if p.packs else "null"
 
-    @property
-    def contraction(self) -> Contraction:
-        return self.plan.contraction
-
     def written(self) -> Task:
         after = [] if self.after is None else [self.after.name]
         careful = [self.w.function(subnormal_products.text(self.type, self.plan.width))] if self.watch else []
@@ -135,7 +132,7 @@ class _Loops:
         opened = None
         if t.has_whole_members:
             row_block = column_block = "0"
-            members = self.told.number(math.prod(x.extent for x in self.contraction.batch))
+            members = self.told.number(math.prod(x.extent for x in self.plan.contraction.batch))
             member, opened = e.begin_loop(*self._block("%k", members, t.members))
         else:
             member, column_block = divide(e, "%k", self.told.number(t.column_blocks))
@@ -168,7 +165,7 @@ class _Loops:
         e, p = self.e, self.plan
         unit = self.told.number(p.row.extent) if p.strips else self.told.of_plan("rows")
         full = self.told.of_plan("units" if p.strips else "full")
-        count = self.told.number(math.prod(x.extent for x in self.contraction.rows))
+        count = self.told.number(math.prod(x.extent for x in self.plan.contraction.rows))
         before = e.op(f"mul nuw nsw i64 {member}, {count}")
         first, end = _first_row(e, low, unit, full), e.least(_first_row(e, high, unit, full), count)
         bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (first, end)]
@@ -181,12 +178,12 @@ class _Loops:
     def _member(self, member: str, a: str, b: str, rest: str, c: str) -> list[str]:
         """The pointers of a batch member."""
         e, p = self.e, self.plan
-        length = math.prod(x.extent for x in self.contraction.terms)
-        for i, x in enumerate(reversed(self.contraction.batch)):
-            last = i == len(self.contraction.batch) - 1
+        length = math.prod(x.extent for x in self.plan.contraction.terms)
+        for i, x in enumerate(reversed(self.plan.contraction.batch)):
+            last = i == len(self.plan.contraction.batch) - 1
             member, at = ("0", member) if last else divide(e, member, self.told.number(x.extent))
             a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
-            b = self._moved(b, at, x.b * length * p.panels * p.columns if p.packed else x.b)
+            b = self._moved(b, at, x.b * length * p.panels * p.columns if p.packed else x.b, self.plan.read)
             if p.packed:
                 rest = self._moved(rest, at, x.b * length * max(p.rest, 1))
         return [a, b, rest, c]
@@ -208,7 +205,7 @@ class _Loops:
             length = e.least(left, self.told.number(steps))
         later = e.op(f"icmp ne i64 {part}, 0")
         adds = later if adds == "false" else e.op(f"or i1 {adds}, {later}")
-        a, b = self._moved(a, at, axis.a), self._moved(b, at, self._b(axis.b, self.plan.columns))
+        a, b = self._moved(a, at, axis.a), self._moved(b, at, self._b(axis.b, self.plan.columns), self.plan.read)
         if self.plan.packed:
             rest = self._moved(rest, at, self._b(axis.b, max(self.plan.rest, 1)))
         self._parts(a, b, rest, c, rows, panels, tuple(others), adds, length)
@@ -232,8 +229,8 @@ class _Loops:
         does nothing else. Where operands may be small, the first tile would meet them; it is whole. Where subnormal
         numbers have been met, none copies it.
         """
-        p, last = self.plan, (self.tasks.row_blocks - 1) * self.tasks.rows
-        return p.packs and p.apart == 1 and len(p.inside) == 1 and not self.contraction.small and last < p.full
+        p, c, last = self.plan, self.plan.contraction, (self.tasks.row_blocks - 1) * self.tasks.rows
+        return p.packs and p.apart == 1 and p.read is self.type and len(p.inside) == 1 and not c.small and last < p.full
 
     def _columns(self, a, b, rest, c, length, adds, rows, panels) -> None:
         """Panel after panel of columns; those beyond are one more, with other numbers and tiles."""
@@ -242,8 +239,8 @@ class _Loops:
         is_rest = e.op(f"icmp eq i64 {j}, {self.told.of_plan('panels')}")
         at = j
         if p.packed:
-            at = e.op(f"mul nuw nsw i64 {j}, {self.told.number(math.prod(x.extent for x in self.contraction.terms))}")
-        b = self._moved(b, at, p.columns * p.apart)
+            at = e.op(f"mul nuw nsw i64 {j}, {self.told.number(math.prod(x.extent for x in p.contraction.terms))}")
+        b = self._moved(b, at, p.columns * p.apart, self.plan.read)
         if p.packed:
             b = e.op(f"select i1 {is_rest}, ptr {rest}, ptr {b}")
         self._panel(a, b, self._moved(c, j, p.columns), self._numbers_of_tiles(is_rest, length, adds), *rows)
@@ -300,7 +297,7 @@ class _Loops:
         tile = self._function(e.op(f"add nuw nsw i64 {which}, {e.op(f'zext i1 {is_below} to i64')}"))
         count = e.op(f"select i1 {is_below}, i64 {self.told.of_plan('below')}, i64 {self.told.of_plan('rows')}")
         row = _first_row(e, t, self.told.of_plan("rows"), self.told.of_plan("full"))
-        a, c = self._steps(a, row, p.row_step), self._steps(c, row, p.row.c)
+        a, c = self._steps(a, row, p.row_step, self.type), self._steps(c, row, p.row.c, self.type)
         keeps = None
         if is_first:
             keeps = e.op(f"and i1 {is_first}, {copied}")
@@ -369,7 +366,8 @@ class _Loops:
     def _packing_text(self, columns: int) -> str:
         p, vectors, told = self.plan, self._vectors(columns), self._told(columns)
         if not self._keeps:
-            return (tiles.packing if p.apart == 1 else tiles.turning)(tiles.Panel(self.type, p.width, vectors, told))
+            panel = tiles.Panel(self.type, p.width, vectors, told, p.read)
+            return (tiles.packing if p.apart == 1 else tiles.turning)(panel)
         tile = tiles.Tile(self.type, p.width, p.rows, vectors, told, (), bool(p.outside), watched=p.is_watched)
         return tiles.text(tile._replace(keeps=True))
 
@@ -383,14 +381,16 @@ class _Loops:
     def _vectors(self, columns: int) -> int:
         return max(-(-columns // self.plan.width), 1)
 
-    def _moved(self, pointer: str, steps: str, by: int) -> str:
+    def _moved(self, pointer: str, steps: str, by: int, of: Type | None = None) -> str:
+        """So many steps of so many elements further on, which are `of` a type, or of the result's."""
         if not by:
             return pointer
-        return self._steps(pointer, steps, by) if by != 1 else self.e.element(pointer, self.type.memory, steps)
+        t = of or self.type
+        return self._steps(pointer, steps, by, t) if by != 1 else self.e.element(pointer, t.memory, steps)
 
-    def _steps(self, pointer: str, steps: str, by: int) -> str:
-        """So many steps of so many elements further on; how long they are, the text does not tell."""
-        return self.e.element(pointer, self.type.memory, self.e.op(f"mul nsw i64 {steps}, {self.told.number(by)}"))
+    def _steps(self, pointer: str, steps: str, by: int, of: Type) -> str:
+        """The same; how long the steps are, the text does not tell."""
+        return self.e.element(pointer, of.memory, self.e.op(f"mul nsw i64 {steps}, {self.told.number(by)}"))
 
 
 def _first_row(e: Emitter, t: str, rows: str, full: str) -> str:

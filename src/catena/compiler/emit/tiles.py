@@ -126,6 +126,7 @@ class Panel(NamedTuple):
     width: int
     vectors: int
     last: int
+    source: Type  # of what is read, which may be narrower
 
 
 @remembered(256)
@@ -133,18 +134,18 @@ def packing(panel: Panel) -> str:
     """Parameters and body of a function that copies `k` rows of B, `by_b` elements apart, to rows of whole vectors, one
     after the other. It asks for lines some rows before it comes to them: from row to row, processors do not.
     """
-    e, t, width = Emitter(), panel.type, panel.width
+    e, t, width, source = Emitter(), panel.type, panel.width, panel.source
     tile = Tile(t, width, 0, panel.vectors, panel.last, (), False)
     if panel.last == ARGUMENT:
         _note_lanes(e, tile)
     k, opened = e.begin_loop(0, "%k")
-    row = e.element("%b", t.memory, e.op(f"mul nsw i64 {k}, %by_b"))
+    row = e.element("%b", source.memory, e.op(f"mul nsw i64 {k}, %by_b"))
     to = e.element("%to", t.memory, e.op(f"mul nuw nsw i64 {k}, {panel.vectors * width}"))
-    later = e.element(row, t.memory, e.op(f"mul nsw i64 %by_b, {ROWS_AHEAD}"))
+    later = e.element(row, source.memory, e.op(f"mul nsw i64 %by_b, {ROWS_AHEAD}"))
     for j in range(panel.vectors):
-        x = e.load(t, e.element(row, t.memory, j * width), width, mask=_mask(e, tile, j))
+        x = e.load(source, e.element(row, source.memory, j * width), width, mask=_mask(e, tile, j))
         e.store(t, x, e.element(to, t.memory, j * width), width)
-        e.do(f"call void @llvm.prefetch.p0(ptr {e.element(later, t.memory, j * width)}, i32 0, i32 3, i32 1)")
+        e.do(f"call void @llvm.prefetch.p0(ptr {e.element(later, source.memory, j * width)}, i32 0, i32 3, i32 1)")
     e.end_loop(opened)
     return "\n".join([f"({PACKING}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
@@ -169,8 +170,8 @@ def _turn(e: Emitter, panel: Panel, j: str, lanes: str | None) -> None:
     """Writes vector `j` of the rows of a panel. Where so many of its `lanes` are columns, the last of these is read in
     the place of the others.
     """
-    width, memory = panel.width, panel.type.memory
-    first = e.element("%b", memory, e.op(f"mul nsw i64 {e.op(f'mul nuw nsw i64 {j}, {width}')}, %by_b"))
+    width, memory, source = panel.width, panel.type.memory, panel.source
+    first = e.element("%b", source.memory, e.op(f"mul nsw i64 {e.op(f'mul nuw nsw i64 {j}, {width}')}, %by_b"))
     to = e.element("%to", memory, e.op(f"mul nuw nsw i64 {j}, {width}"))
     steps = ["%by_b"] * (width - 1)
     if lanes is not None:
@@ -178,10 +179,10 @@ def _turn(e: Emitter, panel: Panel, j: str, lanes: str | None) -> None:
     last = e.op(f"sub nsw i64 %k, {width}")
     k, opened = e.begin_loop(0, "%k", width)
     at, v = e.least(k, last), vector(memory, width)
-    places = [e.element(first, memory, at)]
+    places = [e.element(first, source.memory, at)]
     for step in steps:
-        places.append(e.element(places[-1], memory, step))
-    rows = [e.op(f"load {v}, ptr {place}, align {panel.type.bytes}") for place in places]
+        places.append(e.element(places[-1], source.memory, step))
+    rows = [e.load(source, place, width) for place in places]
     row = panel.vectors * width
     start = e.element(to, memory, e.op(f"mul nuw nsw i64 {at}, {row}"))
     for i, x in enumerate(e.transposed(rows, memory)):

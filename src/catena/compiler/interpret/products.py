@@ -35,8 +35,9 @@ def contract(memory: Memory, step: Contract) -> None:
         b = _unpacked(memory, step, dtype, members, terms)
     else:
         axes = (*form.batch, *form.terms, Axis(form.columns, 0, p.apart, 1))
-        b = _walk(memory[step.b].view(dtype), axes, "b").reshape(members, terms, form.columns)
-    made = _product(*(operations.widen(x, form.type) for x in (a, b)))
+        b = _walk(memory[step.b].view(operations.memory(p.read)), axes, "b").reshape(members, terms, form.columns)
+        b = operations.widen(b, p.read)
+    made = _product(operations.widen(a, form.type), b)
     axes = (*form.batch, *form.rows, Axis(form.columns, 0, 1, 1))
     target = _walk(memory[step.c].view(dtype), axes, "c", writeable=True)
     target[...] = operations.narrow(made, form.type).reshape(target.shape)

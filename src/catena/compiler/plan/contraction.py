@@ -49,6 +49,7 @@ class Contraction(NamedTuple):
     terms: tuple[Axis, ...]
     small: bool = False  # whether A or B may have subnormal numbers (see `graph.small`)
     watched: bool = False  # whether these are looked out for
+    right: Type | None = None  # of what B holds, where that is narrower: it is widened as it is packed
 
     @property
     def products(self) -> int:
@@ -78,6 +79,11 @@ class Plan(NamedTuple):
     outside: tuple[Part, ...]  # loops around the tiles, outermost first
     inside: tuple[Axis, ...]  # the terms of a tile
     apart: int = 1  # elements of B, where it lies unpacked, from one column to the next
+
+    @property
+    def read(self) -> Type:
+        """The type of what B, or its panels, holds: tasks that pack it may widen it."""
+        return self.contraction.right if self.packs and self.contraction.right else self.contraction.type
 
     @property
     def is_watched(self) -> bool:
@@ -224,14 +230,15 @@ def plan(contraction: Contraction, machine: Machine, apart: int, times: int = 1,
     from_afar = bytes_ > (machine.memory.first_cache if times == 1 else machine.memory.second_cache)
     longest = TERMS_OF_ROW if repeats == 1 and from_afar else limits.terms
     in_panels = is_large and (contraction.columns > columns or contraction.terms[-1].b > contraction.columns)
-    if apart and in_panels and times == 1 and len(contraction.rows) == 1:
+    is_narrow = contraction.right is not None
+    if apart and times == 1 and (is_narrow and not contraction.rows or in_panels and len(contraction.rows) == 1):
         least = (1 if bytes_ > machine.memory.second_cache else 4) * limits.packing.rows_in_tasks
         outside, inside = _blocked(contraction, columns, longest, machine)
         packs = _packs(inside, columns, contraction.type.bytes, machine)
         lies_so = apart == 1 or _is_turned(contraction.type, inside, width) and not _are_many(repeats, machine)
-        if repeats >= least and packs and lies_so:
+        if (repeats >= least or is_narrow) and packs and lies_so:
             return Plan(contraction, width, rows, columns, False, True, in_tiles, outside, inside, apart)
-    packed = apart != 1 or (in_panels and repeats * times >= limits.packing.rows)
+    packed = apart != 1 or is_narrow or (in_panels and repeats * times >= limits.packing.rows)
     if packed:
         terms, batch = _counting(contraction.terms, "b"), _counting(contraction.batch, "b")
         contraction = contraction._replace(terms=merged(terms), batch=merged(batch))

@@ -49,6 +49,7 @@ from catena.compiler.plan import (
     fourier,
     launches,
     libraries,
+    narrow_operands,
     pieces,
     products,
     row_halves,
@@ -129,6 +130,7 @@ def _small(region: Region, machine: Machine) -> Region:
 def _fuse(region: Region, machine: Machine) -> Fused:
     fused = fuse(region)
     for each in tree(fused):
+        narrow_operands.leave_narrow(each, machine)
         each.nests = NestBuilder(each)
     return fused
 

@@ -160,6 +160,7 @@ class Contract(Step):
         )
         listed = ", ".join(f"{what} {' x '.join(map(str, sizes))}" for what, sizes in axes if sizes)
         how = ", B packed" if self.plan.packed else ", panels of B packed by tasks" if self.plan.packs else ""
+        how += f" from {self.plan.read.name}" if self.plan.read is not form.type else ""
         tile = f"tiles {self.plan.rows} x {self.plan.columns}{how}"
         return f"{form.type.name} {listed}; {tile}{f'; on its rows: {operations(self.after)}' if self.after else ''}"
 

@@ -19,7 +19,7 @@ from catena.compiler.graph.transposes import adds_along_lines
 from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.machine import Machine
-from catena.compiler.plan import alike, contraction, product_kinds, sharing, stitch, views, walks
+from catena.compiler.plan import alike, contraction, narrow_operands, product_kinds, sharing, stitch, views, walks
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.plan.copies import beside, copied, copy
 from catena.compiler.plan.fuse import Step
@@ -44,7 +44,7 @@ def made_once(p: Planner, frame: Frame, step: Step, add: Callable[[], None]) -> 
     transpose, too, be they stored or not.
     """
     v = step.own_node
-    if step.epilogue is not None or any(x.form == "transpose" for x in v.args):
+    if step.epilogue is not None or any(x.form == "transpose" for x in v.args) or narrow_operands.right(frame.fused, v):
         add()
     else:
         once(p, frame, functools.partial(alike.of_values, frame.fused, (), v.args, v), add)
@@ -123,6 +123,8 @@ def is_quicker_turned(p: Planner, frame: Frame, v: Value) -> bool:
     packed, others = n * terms, m * (n + terms)
     if not has_terms_side_by_side(rhs, rc) or packed < TURNED_BY_FEW * others:
         return False
+    if narrow_operands.right(frame.fused, v) is not None:  # which tasks widen as they pack it
+        return False
     many = m >= limits.packing.rows or p.machine.threads and members * m * n * terms >= limits.shared
     return packed >= LEAST_PACKED and packed >= (TURNED if many else TURNED_BY_FEW) * others
 
@@ -154,12 +156,15 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     batch, lines, terms, columns = map(contraction.merged, axes)
     n = math.prod(x.extent for x in columns)
     watched = v.dtype.name in WATCHED and p.machine.stops_at_subnormals and not context.flush_subnormals
-    form = Contraction(TYPES[NAMES[v.dtype]], batch, lines, n, terms, small, watched)
+    right = narrow_operands.right(frame.fused, v)
+    form = Contraction(TYPES[NAMES[v.dtype]], batch, lines, n, terms, small, watched, right)
     if context.check_bounds:
         walks.check(form, a, b, v, columns)
     times, moved = (0 if x is None else views.uses(frame, x[0]) for x in (layout, left))
     plan = p.known(contraction.plan, form, _apart(columns), times or 1, moved)
     strips = None if left is None or not plan.in_tiles else _in_tiles(p, frame, left, plan)
+    if right is not None and layout is not None:
+        layout = narrow_operands.computed(frame, layout[0]), *layout[1:]
     packed = None if layout is None or not plan.packed else _panels(p, frame, layout, plan)
     panels, rest = packed or (p.address(frame, b), None)
     count(p, form.products, (a, b, v))
