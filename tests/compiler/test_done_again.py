@@ -110,3 +110,50 @@ def test_rows_that_are_spread_over_many_are_computed_once(dtype, few):
         assert count(lambda x, a, b: jnp.maximum(x, row[1](a, b)), make(300, 90), make(90), make(90)) == 3 - few
         given = make(300, 90), make(90), make(90)
         assert np.array_equal(jax.jit(f)(*given), f(*given))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: jnp.maximum(jnp.triu(x[..., None] + x[..., None, :16])[..., 0], 0),
+    lambda x: (k := jnp.arange(len(x)) * 77) ^ k >> 3,
+], ids=["a column of one element each", "counting"])  # fmt: skip
+def test_what_hangs_on_its_place_alone_is_not_written(f):
+    x = jnp.asarray(rng.standard_normal(200_000), "float32")
+    program = program_of(jax.make_jaxpr(f)(x))
+    assert len(list(program.steps())) == 1 and not program.arena_bytes
+    np.testing.assert_array_equal(jax.jit(f)(x), f(x))
+
+
+@pytest.mark.parametrize("shape", [(8, 64, 48), (300, 70)])
+def test_what_is_turned_has_a_loop_of_its_own_beside_folds(shape):
+    """There it is turned square by square."""
+    f = lambda x: (jnp.swapaxes(x, -1, -2), x.sum(0))
+    x = jnp.asarray(rng.standard_normal(shape), "float32")
+    turned, *folded = nests(jax.make_jaxpr(f)(x))
+    assert "squares" in turned and folded
+    got, expected = jax.jit(f)(x), (np.swapaxes(x, -1, -2), np.asarray(x).sum(0, dtype="float64"))
+    np.testing.assert_array_equal(got[0], expected[0])
+    np.testing.assert_allclose(got[1], expected[1], atol=1e-4)
+
+
+def test_what_is_scattered_one_by_one_is_chosen_before():
+    """Neighbours at borders are chosen in lanes."""
+    n = 50_000
+    places = np.arange(n, dtype="int32") * 7 % 100
+
+    def f(x, i):
+        padded = jnp.pad(x, 1, mode="reflect")
+        return jnp.zeros(100, x.dtype).at[i].add(padded[:-2] + padded[2:])
+
+    x = jnp.asarray(rng.integers(-9, 9, n), "float32")
+    for nest in nests(jax.make_jaxpr(f)(x, places)):
+        assert "load_now" not in nest or "select" not in nest
+    np.testing.assert_array_equal(jax.jit(f)(x, places), f(x, places))
+
+
+@pytest.mark.parametrize("shape", [(5000,), (60, 70)])
+def test_stacks_that_are_spread_are_written_once(shape):
+    """Where they are read a few times alone: each part is computed where it is written."""
+    f = lambda x: jax.vmap(lambda y: jnp.broadcast_to(y, (2, *y.shape)))(jnp.stack([x, x * 2, x * 3, x - 1]))
+    x = jnp.asarray(rng.standard_normal(shape), "float32")
+    assert not program_of(jax.make_jaxpr(f)(x)).arena_bytes
+    np.testing.assert_array_equal(jax.jit(f)(x), f(x))

@@ -60,6 +60,15 @@ def test_scattered_rows_that_are_dropped():
     np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.parametrize("columns", [33, 100, 7])
+def test_rows_that_segments_drop(columns):
+    """A branch passes over them where a row is two vectors and more."""
+    x = np.random.default_rng(1).integers(-9, 9, (500, columns)).astype(np.float32)
+    i = np.random.default_rng(2).integers(0, 20, 500).astype(np.int32)
+    f = lambda x, i: jax.ops.segment_sum(x, i, num_segments=10)
+    np.testing.assert_array_equal(jax.jit(f)(x, i), [x[i == k].sum(0) for k in range(10)])
+
+
 def test_what_is_mostly_padding_is_computed_first():
     """A gather in a pad of many times its elements is not made once for each place of the pad."""
     f = lambda x, i: jnp.pad(x[i], ((0, 5000), (0, 0)))

@@ -324,3 +324,20 @@ def test_pictures_are_normalised_without_a_divider(dtype):
     text = text_of(jax.make_jaxpr(normalise)(x), machine=X86_64_V4)
     assert "@catena.quotient_of_integers.second.y.f32x16" in text
     assert "@catena.one_of_quotients.lanes.y.f32x16" in text
+
+
+@pytest.mark.parametrize("n", [5, 16])
+@pytest.mark.parametrize("rows", [16, 17, 31])
+def test_few_rows_at_a_time_of_many_in_all(rows, n):
+    """One vector of them is enough, where loops outside have more: numbers are added up in the same order."""
+    x, y = np.random.default_rng(n).standard_normal((2, 40, rows, n)).astype(np.float32)
+    f = lambda x, y: jnp.einsum("eji,ei->ej", x, y)
+    got = np.asarray(jax.jit(f)(x, y[:, 0]))
+    one = np.zeros((40, rows), np.float32)
+    for k in range(n):  # as `fma` does, by doubles: these products are exact there
+        one = (one.astype("d") + x[..., k].astype("d") * y[:, :1, k].astype("d")).astype("f")
+    np.testing.assert_allclose(got, one, rtol=1e-6, atol=1e-6)
+    alone = np.stack([np.asarray(jax.jit(f)(x[k : k + 1], y[k : k + 1, 0]))[0] for k in range(40)])
+    np.testing.assert_array_equal(got, alone)
+    text = text_of(jax.make_jaxpr(f)(x, y[:, 0]), machine=X86_64_V4)
+    assert "vector.reduce.fadd" not in text

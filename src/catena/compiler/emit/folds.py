@@ -13,10 +13,19 @@ from catena.compiler.emit.branches import each_way
 from catena.compiler.graph import affine
 from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels.loops import COMBINE, Fold, accumulator_type, is_one_by_one
+from catena.compiler.kernels.scheduling import NARROW
 from catena.compiler.plan.cascades import is_cascaded
 
 REDUCE_INT = {"sum": "add", "prod": "mul", "and": "and", "or": "or", "xor": "xor"}
 REDUCE_BOOL = {"and": "and", "or": "or", "xor": "xor", "max": "or", "min": "and"}
+
+
+def _rounds_products(body, fold: Fold, width: int) -> bool:
+    """Whether products of short rows are rounded before they are added up, as they are in rows that are taken one by
+    one, with lanes along them: so bits do not hang on how many rows there are.
+    """
+    short = body.nest.short
+    return body.short is not None and body.nest.extents[short] * NARROW > width and not fold.small
 
 
 def identity(kind: str, name: str):
@@ -261,6 +270,10 @@ class Accumulators:
         return [self.e.op(f"select {i1} {take}, {r} {y}, {r} {x}") for r, x, y in zip(types, a, b)]
 
     def _multiply_add(self, xs: list[str], total: str) -> str:
+        if _rounds_products(self.body, self.fold, self.width):
+            return self._combine(
+                [total], [ops.emit(self.e, "mul", self.types[0], xs, self.types * 2, None, self.width)], self.width
+            )[0]
         return ops.intrinsic(self.e, "fma", self.types[0], [*xs, total], self.width)
 
     def _combine(self, a: list[str], b: list[str], width: int) -> list[str]:

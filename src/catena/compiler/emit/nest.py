@@ -34,7 +34,7 @@ from catena.core.named import NamedTuple
 
 UNROLL_LIMIT = 64  # statements of a fully unrolled nest,
 UNROLL_SCALARS = 256  # and of one of as few iterations as have no lanes, whose arrays are in registers then
-LONG = 8  # vectors inside of a condition that are worth a branch
+LONG = 2  # vectors inside of a condition that are worth a branch
 
 
 class Segment(NamedTuple):

@@ -18,7 +18,7 @@ from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.kernels.places import limits
 
 MOST = 16  # elements of a row
-LEAST_ROWS = 4  # vectors of them
+LEAST_ROWS = 4  # vectors of them, in all loops outside together where rows are not folded, too
 SPREAD = 3  # vectors that a part is read from at most
 LONGEST = 256  # operations of the whole text
 FOLDED = frozenset("sum prod max min and or xor".split())  # by accumulators for each part
@@ -41,9 +41,11 @@ def choose(nest, kept: list[int], inner: list[int], width: int, chooses: int) ->
         return None
     else:
         v, d = [*kept, *inner][-2:]  # where loops outside stay, the parts' accumulators become one again and again
-        least = (max(LEAST_ROWS, nest.extents[d] // 2) if kept and v in inner else LEAST_ROWS) * width
+        least = max(LEAST_ROWS, nest.extents[d] // 2 if kept else 0) * width if v in inner else width
     n = nest.extents[d]
     if not 1 < n <= min(MOST, width - (not (inner and kept))) or nest.extents[v] < least:
+        return None
+    if inside is None and v not in inner and nest.trips < LEAST_ROWS * width * n:
         return None
     return (v, d) if _fits(nest, v, d, width, chooses) and _length(nest, d, n) <= LONGEST else None
 

@@ -16,6 +16,7 @@ SHORT_ROWS = 256  # from so many on they are taken many at once
 FEW_OPS = 8  # that lanes which short rows leave empty may do
 UNEVEN = PARTS | {"pad"}  # forms whose elements do not lie evenly in what they are read from
 FEW_COLUMNS, FEWEST = 8, 1 << 10  # that lanes lie along beside folds; and elements for which it matters
+FAR = 1 << 20  # bytes that no near cache holds
 GATHERED = 4  # bytes of elements that an instruction gathers, at least
 
 
@@ -51,14 +52,22 @@ def _is_uneven(v: Value) -> bool:
 
 
 def is_better_apart(space: tuple, axes: tuple, values: list[Value], stored: Collection[int]) -> bool:
-    """Whether functions of elements, which are kept, are done sooner in a loop of their own, which fills lanes: beside
-    folds down few columns lanes lie along these alone. Not where the folds are of such functions themselves.
+    """Whether elements that are kept are made sooner in a loop of their own, beside folds that do not need the same.
+    Functions fill lanes there: beside folds down few columns lanes lie along these alone. What is turned is so square
+    by square, which loops that fold do not do; what no near cache holds is read once for both.
     """
-    columns = math.prod(space[max(axes) + 1 :])
-    if not 1 < columns <= FEW_COLUMNS or math.prod(space) < FEWEST:
+    if math.prod(space) < FEWEST:
         return False
-    of_folds = [reads(v, stored, _is_function) for v in values if FORMS[v.form].fold]
-    return not any(of_folds) and any(reads(v, stored, _is_function) for v in values)
+    few_columns = 1 < math.prod(space[max(axes) + 1 :]) <= FEW_COLUMNS
+    if few_columns and _only_kept(values, stored, _is_function):
+        return True
+    return _only_kept(values, stored, is_turned) and all(v.nbytes < FAR for v in values)
+
+
+def _only_kept(values: list[Value], stored: Collection[int], found: Callable[[Value], bool]) -> bool:
+    """Whether what is kept reads such a value, and no fold does."""
+    of_folds = any(reads(v, stored, found) for v in values if FORMS[v.form].fold)
+    return not of_folds and any(reads(v, stored, found) for v in values)
 
 
 def _is_function(v: Value) -> bool:
@@ -80,6 +89,14 @@ def reads(v: Value, stored, found: Callable[[Value], bool]) -> bool:
 
 def is_gather(v: Value) -> bool:
     return v.form == "gather"
+
+
+def is_turned(v: Value) -> bool:
+    """Whether it is a transpose whose rows do not lie side by side: lanes are turned in registers, square by square,
+    each time that they are read.
+    """
+    long = [p for p in v.params.perm if v.args[0].shape[p] > 1] if v.form == "transpose" else []
+    return bool(long) and long[-1] != max(long)
 
 
 def _shares_places(v: Value) -> bool:

@@ -15,14 +15,23 @@ from catena.compiler.graph.forms import COSTLY, FORMS, PARTS, Map
 from catena.compiler.graph.products import is_read_once, read_once
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.plan import cuts
-from catena.compiler.plan.kernel_length import MAX_KERNEL, has_own_loop, is_gather, is_too_long, reads
+from catena.compiler.plan.kernel_length import (
+    FAR,
+    MAX_KERNEL,
+    UNEVEN,
+    has_own_loop,
+    is_gather,
+    is_too_long,
+    is_turned,
+    reads,
+)
 from catena.core.dtypes import KIND
 
 MAX_DEPTH, MAX_OPS = 48, 100
 CHEAP = 2
 FEW_AGAIN, LARGE = 4, 1 << 17  # operations that are done again for each reader, and bytes of what is not written for it
 MOST_MOVED = 12  # the same for all readers of what is made of neighbours
-FAR, FAR_AGAIN, MOST_FAR = 1 << 20, 24, 36  # bytes that no near cache holds, and the same two numbers for such
+FAR_AGAIN, MOST_FAR = 24, 36  # the same two numbers for what no near cache holds
 CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: see `_is_beside`
 RESULT = "it is a result"
 MOST_MADE_THERE = 32  # values that the matrix of a product with a vector is made of, where it is multiplied
@@ -35,6 +44,7 @@ OFTEN = 4  # times that what lanes gather is read, from which on it is stored: b
 FEWER = 4  # times as many elements as a gather reads: they are not computed for it
 BORDER = 4  # a border is at most one part of so many of what a pad makes
 MOST_BETWEEN = 8  # operations between the readers of a concatenation and the one that they are for
+SEVERAL = 4  # times that parts which are joined and spread are computed
 MAX_PARTS = 3  # of a concatenation that is read where its parts lie, and its readers
 MAX_ROW_PARTS, PART_ROW = 4, 64  # of one along rows of so many elements at least, which other parts lie between
 
@@ -166,7 +176,7 @@ class Storage:
             cheap = CHEAP_BESIDE if _is_beside(u, v) or self._is_of_places(u, v) else CHEAP
             often = _reads_again(u, v) >= OFTEN
             wasted = often and (reads(v, self.stored, _lanes_gather) or _is_row_of_many(u, v, weight))
-            wasted = wasted or often and _has_lanes_of(u, v) and reads(v, self.stored, _is_turned)
+            wasted = wasted or often and _has_lanes_of(u, v) and reads(v, self.stored, is_turned)
             if (axes := _folded(u, v)) and self._is_long(v, axes):
                 return f"{u.form} v{u.number} folds short rows, of which lanes hold many where little is done"
             is_place = u.form == "gather" and v is not u.args[0] and u.size >= LONG_ROW * v.size
@@ -174,6 +184,8 @@ class Storage:
                 return f"{u.form} v{u.number} would read each place at a place"
             if costly and _is_in_order(u):
                 return f"{u.form} v{u.number} would compute it one by one"
+            if u.form == "scatter" and v is not u.args[0] and not _adds_rows(u) and reads(v, self.stored, _is_uneven):
+                return f"scatter v{u.number} would choose it one by one"
             # Most scatters have no lanes: who else reads what their places are made of spares them nothing.
             heavy = self.leaves(v)[1] if u.form == "scatter" else weight
             if self._repeats(u, v) and (costly or heavy > cheap or wasted):
@@ -209,7 +221,7 @@ class Storage:
         if user.form == "broadcast":
             return user.size > v.size
         if user.form == "reshape":
-            return FORMS[v.form].view
+            return FORMS[v.form].view and not _has_same_extents(user, v)
         if user.form == "gather" and v is user.args[0] and v not in user.args[1:] and user.size * FEWER <= v.size:
             return False
         if user.form == "pad" and _has_little_border(user, v):
@@ -245,15 +257,16 @@ def _is_costly(v: Value) -> bool:
 
 
 def _is_of_one_array(v: Value, readers: int, turned: bool, stored: Collection[int], roots: dict[int, int]) -> bool:
-    """Whether a few cheap operations make a value of one array in memory, beside numbers: reading that again costs no
-    more than reading this one, which would be written first, or it is a choice. So it is with neighbours in it, and
-    then beside rows that are spread, where all readers together do not do much again; and with more operations where
-    what is written goes to memory and comes back. Where it is read `turned`, too, what is transposed is a neighbour.
+    """Whether a few cheap operations make a value of one array in memory, beside numbers and counting: reading that
+    again costs no more than reading this one, which would be written first, or it is a choice. So it is with neighbours
+    in it, and then beside rows that are spread, where all readers together do not do much again; and with more
+    operations where what is written goes to memory and comes back. Where it is read `turned`, too, what is transposed
+    is a neighbour.
     """
     ops, ask, seen, arrays, rows, moved = 0, [v], {v.number}, set(), False, False
     while ask and ops <= FAR_AGAIN:
         x = ask.pop()
-        if x.size == 1 or x.form == "broadcast" and x.args[0].size == 1:
+        if x.size == 1 or x.form == "iota" or x.form == "broadcast" and x.args[0].size == 1:
             continue
         if x.form == "broadcast" and x.args[0].size * LONG_ROW <= v.size and x.args[0].number in stored:
             rows = True
@@ -269,6 +282,8 @@ def _is_of_one_array(v: Value, readers: int, turned: bool, stored: Collection[in
             ops += 1
             ask.extend(a for a in x.args if a.number not in seen)
             seen.update(a.number for a in x.args)
+    if not arrays:
+        return ops <= FEW_AGAIN
     few = readers * ops <= MOST_MOVED if moved else not rows and ops <= FEW_AGAIN
     if few and ops <= FEW_AGAIN or ops > FAR_AGAIN or len(arrays) != 1:
         return ops <= FEW_AGAIN and len(arrays) == 1
@@ -313,12 +328,14 @@ def _has_little_border(pad: Value, v: Value) -> bool:
 
 
 def _keeps_parts(user: Value, v: Value) -> bool:
-    """Whether a view of what parts are joined in moves elements within each part alone."""
+    """Whether a view of what parts are joined in moves elements within each part alone, or spreads all a few times."""
     d = v.params.dimension
     if user.form == "reverse":
         return d not in user.params.dims
     if user.form == "slice":
         return user.shape[d] == v.shape[d]
+    if user.form == "broadcast":
+        return user.size <= SEVERAL * v.size and _has_lanes_of(user, v)
     return user.form == "pad" and user.params.config[d] == (0, 0, 0)
 
 
@@ -337,6 +354,11 @@ def _folds_parts(user: Value, v: Value) -> bool:
     if not FORMS[user.form].fold or math.prod(v.shape[v.params.dimension :]) < PART_ROW * len(v.args):
         return False
     return v.ndim - 1 not in user.params.axes or v.shape[-1] >= PART_ROW
+
+
+def _has_same_extents(reshape: Value, v: Value) -> bool:
+    """Whether a reshape only adds or drops dimensions of one element, so that places are those of what it reads."""
+    return [n for n in reshape.shape if n != 1] == [n for n in v.shape if n != 1]
 
 
 def _is_in_order(user: Value) -> bool:
@@ -386,14 +408,6 @@ def _has_lanes_of(user: Value, v: Value) -> bool:
     return user.form == "broadcast" and _end_of_own(user, v) == user.ndim and user.shape[-1] >= LANES
 
 
-def _is_turned(v: Value) -> bool:
-    """Whether it is a transpose whose rows do not lie side by side: lanes are turned in registers, square by square,
-    each time that they are read.
-    """
-    long = [p for p in v.params.perm if v.args[0].shape[p] > 1] if v.form == "transpose" else []
-    return bool(long) and long[-1] != max(long)
-
-
 def _is_beside(user: Value, v: Value) -> bool:
     """Whether it is the index of a gather; or rows that a scatter adds to others, which it reads once, in lanes; or
     spread over long rows.
@@ -401,10 +415,18 @@ def _is_beside(user: Value, v: Value) -> bool:
     if user.form == "broadcast":
         return math.prod(user.shape[_end_of_own(user, v) :]) >= LONG_ROW
     if user.form == "scatter":
-        at = user.params.indices
-        rows = user.args[2].ndim - 1 in at.offset_dims and user.args[2].shape[-1] >= WIDE
-        return rows and v is user.args[2] and v is not user.args[1]
+        return _adds_rows(user) and v is user.args[2] and v is not user.args[1]
     return user.form == "gather" and user.args[0] is not v
+
+
+def _adds_rows(scatter: Value) -> bool:
+    """Whether what a scatter adds are rows, which lie in lanes."""
+    updates = scatter.args[2]
+    return updates.ndim - 1 in scatter.params.indices.offset_dims and updates.shape[-1] >= WIDE
+
+
+def _is_uneven(v: Value) -> bool:
+    return v.form in UNEVEN
 
 
 def is_checked(v: Value) -> bool:
