@@ -72,3 +72,33 @@ def test_gradients_of_weak_numbers_promote_like_them():
     half = jnp.ones(3, "bfloat16")
     step = jax.grad(lambda s: jnp.sum(S.at[0].set(s)))(0.5)
     assert (half - 0.1 * step).dtype == "bfloat16"
+
+
+M = weak([0.3, 0.6, 0.9, 0.2]).reshape(2, 2) + jnp.eye(2, dtype=bool) * 2.0
+LINEAR_ALGEBRA = {  # a function of a matrix, and whether its results are weak where the matrix is
+    "cholesky": (jnp.linalg.cholesky, True),
+    "lu": (lax.linalg.lu, True),
+    "qr": (lambda m: lax.linalg.qr(m, pivoting=True), True),
+    "svd": (jnp.linalg.svd, True),
+    "eigh": (jnp.linalg.eigh, True),
+    "eigvals": (jnp.linalg.eigvals, True),
+    "schur": (lax.linalg.schur, True),
+    "triangular solve": (lambda m: lax.linalg.triangular_solve(m, m), True),
+    "triangular solve with a strong matrix": (lambda m: lax.linalg.triangular_solve(m, jnp.eye(2)), False),
+    "symmetric product": (lambda m: lax.linalg.symmetric_product(m, m), True),
+    "det": (jnp.linalg.det, True),
+    "inv": (jnp.linalg.inv, False),
+    "pinv": (jnp.linalg.pinv, False),
+    "top_k": (lambda m: lax.top_k(m, 1), True),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR_ALGEBRA)
+def test_linear_algebra_of_a_weak_matrix(name):
+    fun, is_weak = LINEAR_ALGEBRA[name]
+    for results in (fun(M), jax.jit(fun)(M), jax.eval_shape(fun, M)):
+        assert {x.weak_type for x in jax.tree.leaves(results)} == {is_weak}
+    strong = lax.convert_element_type(M, "float32")
+    for ours, expected in zip(jax.tree.leaves(fun(M)), jax.tree.leaves(fun(strong)), strict=True):
+        assert not expected.weak_type
+        np.testing.assert_allclose(ours, expected, rtol=1e-5)

@@ -301,7 +301,7 @@ def _top_k_abstract(operand, *, k, axis):
     _check_top_k(operand, k, axis)
     check_positions("top_k", operand.shape[axis], np.dtype(np.int32), axis)
     shape = _resized(operand.shape, axis, k)
-    return [operand.update(shape=shape), ShapedArray(shape, np.int32)]
+    return [operand.update(shape=shape), ShapedArray(shape, np.int32, operand.weak_type)]
 
 
 def _top_k_evaluate(operand, *, k, axis):
@@ -449,7 +449,7 @@ def _approx_abstract(operand, *, aggregate_to_topk, **params):
     check_positions("approx_top_k", n, np.dtype(np.int32), axis)
     size = k if aggregate_to_topk else _approx_size(operand, **params)
     shape = _resized(operand.shape, axis, size)
-    return [operand.update(shape=shape), ShapedArray(shape, np.int32)]
+    return [operand.update(shape=shape), ShapedArray(shape, np.int32, operand.weak_type)]
 
 
 def _approx_evaluate(operand, *, is_max_k, reduction_dimension, **params):

@@ -17,7 +17,7 @@ from catena.lax.convert import convert_element_type
 from catena.lax.indexing import gather
 from catena.lax.scattering import scatter
 from catena.lax.shape import broadcast, broadcast_in_dim, broadcasted_iota, expand_dims, transpose
-from catena.lax.structure import broadcast_to
+from catena.lax.structure import broadcast_to, like
 from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers, ScatterDimensionNumbers
 
 NOT_LINEAR = NoRule("it is not linear in its operands")
@@ -52,6 +52,13 @@ def kernel_primitive(
     """
     convert = attrs or (lambda **params: params)
 
+    def typed(*avals, **params):
+        """The types of the results, all weak where all operands are."""
+        outs = abstract(*avals, **params)
+        if not all(a.weak_type for a in avals):
+            return outs
+        return [a.update(weak_type=True) for a in outs] if multiple_results else outs.update(weak_type=True)
+
     def evaluate(*xs, **params):
         outs = kernel(*xs, **convert(**params))
         return outs if multiple_results else outs[0]
@@ -70,7 +77,7 @@ def kernel_primitive(
     primitive = Primitive(
         name,
         multiple_results=multiple_results,
-        abstract=abstract,
+        abstract=typed,
         jvp=jvp,
         transpose=transpose,
         batch=batch or batch_in_front,
@@ -152,7 +159,7 @@ def mm(*matrices):
 
 def symmetrized(x):
     """The Hermitian part of each matrix."""
-    return div(add(x, adjoint(x)), scalar(x, 2))
+    return div(add(x, adjoint(x)), like(x, 2))
 
 
 def scalar(x, value):
@@ -162,7 +169,7 @@ def scalar(x, value):
 
 def constant_like(x, value):
     """An array like ``x`` that is ``value`` everywhere."""
-    return broadcast(scalar(x, value), get_aval(x).shape)
+    return broadcast(like(x, value), get_aval(x).shape)
 
 
 def lower_mask(shape, k: int = 0):

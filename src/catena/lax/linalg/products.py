@@ -25,7 +25,7 @@ def _abstract(a, c, *, alpha, beta):
         )
     if a.dtype != c.dtype:
         raise TypeError(f"lax.symmetric_product requires arguments to have the same dtypes, got {a.dtype}, {c.dtype}.")
-    return ShapedArray(c.shape, c.dtype)
+    return ShapedArray(c.shape, c.dtype, a.weak_type and c.weak_type)
 
 
 def _evaluate(a, c, *, alpha, beta):

@@ -62,7 +62,7 @@ def inexact_matrix(name: str, a, position=0):
     a = as_array_argument(name, a, position)
     if a.ndim < 2:
         raise ValueError(f"Argument to {name} must have shape [..., m, n], got {a.shape}")
-    return convert(a, dtypes.to_inexact_dtype(a.dtype))
+    return convert(a, dtypes.to_inexact_dtype(a.dtype), a.weak_type)
 
 
 def square_matrix(name: str, a):
@@ -79,6 +79,8 @@ def matrix_value(a) -> np.ndarray | None:
     the bits do not tell how many there are. The hot path of every function here.
     """
     if type(a) is not Array and type(a) is not np.ndarray or a.ndim < 2 or not 0 < a.size < LIBRARY.least:
+        return None
+    if type(a) is Array and a._weak:  # as results may be then
         return None
     found = concrete_values(LAPACK, a)
     return found[0] if found else None
