@@ -1,5 +1,7 @@
 """Staging: running a Python function on tracers to write down the jaxpr of what it does."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from catena.core import dtypes
@@ -114,6 +116,18 @@ class JaxprTrace(Trace):
             self.effects |= effects
         self.eqns.append(make_eqn(Eqn, (atoms, outvars, primitive, params, effects, source)))
         return out
+
+    def write(self, jaxpr: Jaxpr, args: Sequence, types: dict) -> list[JaxprTracer]:
+        """Writes the equations of another jaxpr, which has no constants, where each of its types is another one."""
+        atoms = [x._var if type(x) is JaxprTracer and x._trace is self else self.constant(x) for x in args]
+        source = context.source or user_source(context.name_stack, context.surroundings)
+        env: dict = dict(zip(jaxpr.invars, atoms, strict=True))
+        for eqn in jaxpr.eqns:
+            read = [v if type(v) is Literal else env[v] for v in eqn.invars]
+            made = [Var(types[v.aval]) for v in eqn.outvars]
+            env.update(zip(eqn.outvars, made, strict=True))
+            self.eqns.append(make_eqn(Eqn, (read, made, eqn.primitive, eqn.own_params, eqn.effects, source)))
+        return [JaxprTracer(self, env[v].aval, env[v], source) for v in jaxpr.outvars]
 
     def constant(self, x):
         """The literal or constant variable that stands for ``x``."""

@@ -5,8 +5,16 @@ operations on uint32 values, each word of key and counter a value of its own, of
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
 """
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
+from catena.core.aval import ShapedArray
+from catena.core.context import context
+from catena.core.jaxpr import Jaxpr
+from catena.core.staging import DebugInfo, JaxprTrace, trace_to_jaxpr
+from catena.core.zeros import get_aval
 from catena.lax.arithmetic import add, mul
 from catena.lax.bitwise import bitwise_or, bitwise_xor, mulhi, shift_left, shift_right_logical
 
@@ -33,6 +41,38 @@ def key_schedule(key: list) -> list:
     return [*key, parity]
 
 
+def written_at_once(cipher: Callable) -> Callable:
+    """A cipher whose hundred equations are written down at once while a function is traced: they are those of other
+    shapes, for which they were traced before, which takes ten times as long.
+    """
+
+    @functools.lru_cache(maxsize=64)
+    def traced(of_key: tuple, of_counter: tuple) -> Jaxpr:
+        split = len(of_key)
+        fun = lambda *words: cipher([*words[:split]], [*words[split:]])  # noqa: E731
+        return trace_to_jaxpr(fun, [*of_key, *of_counter], DebugInfo(cipher.__name__, cipher.__name__))[0]
+
+    @functools.wraps(cipher)
+    def apply(key: list, counter: list) -> list:
+        trace, avals = context.trace, [get_aval(x) for x in (*key, *counter)]
+        shapes = {a.shape for a in avals if a.shape}
+        if type(trace) is not JaxprTrace or len(shapes) > 1 or context.typed_axes or not all(map(_is_word, avals)):
+            return cipher(key, counter)
+        kinds = tuple([SOME if a.shape else ONE for a in avals])
+        jaxpr = traced(kinds[: len(key)], kinds[len(key) :])
+        return trace.write(jaxpr, [*key, *counter], {ONE: ONE, SOME: ShapedArray(next(iter(shapes), ()), U32)})
+
+    return apply
+
+
+ONE, SOME = ShapedArray((), U32), ShapedArray((2,), U32)  # what a cipher is traced for
+
+
+def _is_word(aval) -> bool:
+    return aval.plain and not aval.weak_type and aval.dtype == U32
+
+
+@written_at_once
 def threefry_2x32(key: list, counter: list) -> list:
     """Twenty rounds on two words.
 
@@ -54,6 +94,7 @@ def threefry_2x32(key: list, counter: list) -> list:
     return [x, y]
 
 
+@written_at_once
 def threefry_4x32(key: list, counter: list) -> list:
     """Twenty rounds on four words."""
     schedule = key_schedule(key)

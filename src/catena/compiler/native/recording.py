@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Iterator
 
@@ -39,13 +40,16 @@ def _other(x, number, shapes: tuple):
 @computed
 def _numbers_of_traced(make: Callable[..., ClosedJaxpr], given: tuple) -> tuple:
     """What tells a traced jaxpr but for its extents, and these, where they stand in the list of its numbers."""
-    told = read(make(*given))
+    told = _read(make(*given))
     if told is None:
         return (-1,)
     extents = [_extent(x, given) for x in told[1]]
     others = repr((told[0], [x if n is None else None for x, n in zip(told[1], extents, strict=True)]))
     digest = hashlib.blake2b(others.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little"), *[n or 0 for n in extents]
+
+
+_read = functools.lru_cache(maxsize=64)(read)  # each plan of a family asks for the same draw
 
 
 def _extent(x, shapes: tuple) -> int | None:
