@@ -97,6 +97,14 @@ def test_derivatives(name):
         jax.grad(total)(x, export.deserialize(made.serialize()).call)
 
 
+def test_integers_have_cotangents_without_data():
+    made = export.export(jax.jit(lambda table, i: table[i]))(struct("4, 2"), struct("n", dtype=jnp.int32))
+    read = export.deserialize(made.serialize(vjp_order=1))
+    table, i = normal(4, 2), jnp.array([1, 3, 1])
+    found = jax.grad(lambda t: jnp.sum(read.call(t, i) ** 2))(table)
+    np.testing.assert_allclose(found, 2 * table * np.array([[0], [2], [0], [1]]), rtol=1e-6)
+
+
 def test_second_derivatives():
     made = export.export(jax.jit(lambda x: jnp.sum(x**3)))(struct("n"))
     read = export.deserialize(made.serialize(vjp_order=2))

@@ -113,7 +113,7 @@ def merged_programs(found: Sequence[list], told: Told) -> list:
         if len({len(x) for x in equations}) > 1:
             counts = ", ".join(str(len(x)) for x in equations)
             raise Differ(f"it has {counts} operations where {said(told.points)}")
-        if any(x["constants"] != each[0]["constants"] for x in each):
+        if any([n for n in x["constants"] if n not in each[0]["constants"] and isinstance(n, int)] for x in each):
             raise Differ("it holds an array that was made of a length while it was traced")
         rest = merged([{k: v for k, v in x.items() if k != "equations"} for x in each], told)
         made.append({**rest, "equations": [_equation(x, told) for x in zip(*equations, strict=True)]})

@@ -131,10 +131,11 @@ def _drawn(aval: ShapedArray, rng: np.random.Generator) -> Array:
     return typed_array(drawn.astype(dtype), aval)
 
 
-def _are_close(x: Array, y: Array) -> bool:
-    a, b = x._value, y._value
-    if x.aval.extended or not dtypes.issubdtype(x.dtype, np.inexact):
+def _are_close(x: Any, y: Any) -> bool:
+    a, b = (v._value if isinstance(v, Array) else v for v in (x, y))  # those of float0 are NumPy's
+    if not dtypes.issubdtype(a.dtype, np.inexact):
         return np.array_equal(a, b)
+    a, b = (v.astype(np.complex128 if dtypes.issubdtype(v.dtype, np.complexfloating) else np.float64) for v in (a, b))
     is_number = np.isfinite(a)
     return np.array_equal(is_number, np.isfinite(b)) and np.allclose(a[is_number], b[is_number], CLOSE, CLOSE)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from catena.core.array import Array, typed_array
 from catena.core.check import check_jaxpr
+from catena.core.dtype_table import float0
 from catena.core.dtypes import is_extended
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from catena.core.lazy import load
@@ -93,13 +94,15 @@ class Writer:
             for v in eqn.outvars:
                 names[v] = len(names)
         return {
-            "constants": [
-                self._constants.number(c, v.aval) for c, v in zip(closed.consts, jaxpr.constvars, strict=True)
-            ],
+            "constants": [self._constant(c, v.aval) for c, v in zip(closed.consts, jaxpr.constvars, strict=True)],
             "arguments": [write_aval(a) for a in jaxpr.in_avals],
             "equations": equations,
             "results": [_write_atom(v, names) for v in jaxpr.outvars],
         }
+
+    def _constant(self, x, aval) -> Any:
+        """A constant by its number; one without data by its type."""
+        return write_aval(aval) if aval.dtype == float0 else self._constants.number(x, aval)
 
 
 def _write_atom(v, names: dict) -> Any:
@@ -125,7 +128,7 @@ class Reader:
         return self.programs[number]
 
     def _program(self, item) -> ClosedJaxpr:
-        constants = [self._arrays[expect(i, int, "the number of an array")] for i in item["constants"]]
+        constants = [self._constant(found) for found in item["constants"]]
         constvars = [Var(c.aval) for c in constants]
         invars = [Var(read_aval(a)) for a in item["arguments"]]
         bound: list[Var] = [*constvars, *invars]
@@ -139,6 +142,14 @@ class Reader:
         jaxpr = Jaxpr(constvars, invars, outs, equations, None, DebugInfo("export", "an exported program"))
         check_jaxpr(jaxpr)
         return ClosedJaxpr(jaxpr, constants)
+
+    def _constant(self, found) -> Array:
+        if not isinstance(found, list):
+            return self._arrays[expect(found, int, "the number of an array")]
+        aval = read_aval(found)
+        if aval.dtype != float0:
+            raise ValueError(f"a constant of type {aval} has data")
+        return typed_array(np.zeros(aval.shape, float0), aval)
 
     def _equation(self, name, atoms: list, outvars: list, params) -> Eqn:
         primitive = find_primitive(expect(name, str, "the name of a primitive"))
