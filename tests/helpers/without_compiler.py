@@ -119,6 +119,8 @@ ROWS = [
     (TEXTS, "compiler/test_seams.py", "test_rows_with_a_border_above_are_one_loop", "test_lengths_share_what_is_cut",
      "test_a_triangle_is_cut_where_it_begins", "test_a_fold_of_what_is_joined_is_one_kernel"),
     (TEXTS, "compiler/test_done_again.py", "test_what_neighbours_make_is_not_written",
+     "test_what_hangs_on_its_place_alone_is_not_written", "test_what_is_scattered_one_by_one_is_chosen_before",
+     "test_what_is_turned_has_a_loop_of_its_own_beside_folds", "test_stacks_that_are_spread_are_written_once",
      "test_rows_that_are_spread_over_many_are_computed_once",
      "test_more_is_done_again_where_it_would_go_to_memory", "test_much_work_is_done_once",
      "test_what_is_made_across_and_read_across",
