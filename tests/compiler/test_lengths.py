@@ -87,6 +87,7 @@ ALIKE = [
     "a linear system",
     "a tall matrix factorised",
     "small systems",
+    "least squares",
     "its singular values",
 ]
 

@@ -291,6 +291,13 @@ def lstsq(
     return ravel(x) if vector else x, residuals, rank, s
 
 
+def _roundings(x, eps: float, count: int):
+    """So many relative errors of ``x``. The error, a power of two, comes first, so it is that of the product of both,
+    and the count by itself is a number that the text of a program does not tell: another one needs no compilation.
+    """
+    return lax.mul(lax.mul(x, like(x, eps)), like(x, count))
+
+
 def _least_squares(a, b, rcond):
     m, n = a.shape
     real = dtypes.to_real_dtype(a.dtype)
@@ -308,10 +315,12 @@ def _least_squares(a, b, rcond):
     if left is not None and right is not None and (rcond is None or type(rcond) is float):
         rcond = eps * max(m, n) if rcond is None else eps if rcond < 0 else rcond
         return [make_array(np.asarray(v)) for v in run(_least_squares_value, left, right, rcond)]
-    rcond = convert(as_array_argument("lstsq", eps * max(m, n) if rcond is None else rcond, 2), real)
-    rcond = lax.select(lax.lt(rcond, like(rcond, 0)), like(rcond, eps), rcond)
+    if rcond is not None:
+        rcond = convert(as_array_argument("lstsq", rcond, 2), real)
+        rcond = lax.select(lax.lt(rcond, like(rcond, 0)), like(rcond, eps), rcond)
     u, s, vh = svd(a, full_matrices=False)
-    used = lax.bitwise_and(lax.gt(s, lax.full_like(s, 0)), lax.ge(s, broadcast_to(lax.mul(rcond, read(s, 0)), s.shape)))
+    least = _roundings(read(s, 0), eps, max(m, n)) if rcond is None else lax.mul(rcond, read(s, 0))
+    used = lax.bitwise_and(lax.gt(s, lax.full_like(s, 0)), lax.ge(s, broadcast_to(least, s.shape)))
     rank = lax.reduce_sum(lax.convert_element_type(used, np.dtype("int32")), (0,))
     inverse = lax.select(
         used, lax.div(lax.full_like(s, 1), lax.select(used, s, lax.full_like(s, 1))), lax.full_like(s, 0)
@@ -502,7 +511,7 @@ def matrix_rank(
     s = lax.abs(eigh(M).eigenvalues) if hermitian else svd(M, full_matrices=False, compute_uv=False)
     if rtol is None:
         cutoff = reductions.max(s, -1, keepdims=True)
-        cutoff = lax.mul(cutoff, like(cutoff, max(M.shape[-2:]) * float(dtypes.finfo(s.dtype).eps)))
+        cutoff = _roundings(cutoff, float(dtypes.finfo(s.dtype).eps), max(M.shape[-2:]))
     else:
         rtol = convert(as_array_argument("matrix_rank", rtol, 1), s.dtype)
         cutoff = reshaped(rtol, (*rtol.shape, 1)) if rtol.ndim else rtol
