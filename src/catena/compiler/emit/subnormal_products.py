@@ -2,12 +2,12 @@
 
 Processors take a hundred cycles for each multiplication of a vector with such a number, or whose sum is one. Tiles look
 (for nothing) whether the processor has noted one, and leave their product to the function here then. It multiplies the
-rows of A and the columns of B that hold small numbers by a power of two, gives copies to the same tile, and takes
-the power off the sums, which are rounded once more where they are subnormal. Small is what may have a subnormal product
-with a number that is not smaller. Rows and columns without any have the sums
-of a tile that was left alone, and so have sums that the power makes infinite: which way a sum goes hangs on its own row
-and column alone. Where the processor has noted nothing, no sum was rounded to steps of the least number, and the power
-would have changed none: so it does not matter who looks.
+rows of A and the columns of B that hold small numbers by a power of two, gives copies to the same tile, and takes the
+power off the sums, which are rounded once more where they are subnormal. Small is what may have a subnormal product
+with a number that is not smaller. Rows and columns without any have the sums of a tile that was left alone, and so have
+sums that the power makes infinite: which way a sum goes hangs on its own row and column alone. Where the processor has
+noted nothing, no sum was rounded to steps of the least number, and the power would have changed none: so it does not
+matter who looks.
 
 Nothing here multiplies subnormal numbers: integers and additions bring them to other exponents, and back.
 """
