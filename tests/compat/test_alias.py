@@ -170,7 +170,7 @@ def test_private_names_are_what_they_are_in_jax():
 
 
 def test_private_names_that_libraries_import():
-    """AQT, esquilax, qujax, unxt, vbjax, optree and qwix import these; quaxed makes classes of two."""
+    """AQT, bijx, esquilax, qujax, unxt, vbjax, optree and qwix import these; quaxed makes classes of two."""
     with catena.as_jax():
         import jax
         from jax._src import config, dtypes
@@ -182,7 +182,9 @@ def test_private_names_that_libraries_import():
         from jax._src.numpy.ufuncs import ufunc
         from jax._src.numpy.util import check_arraylike
         from jax._src.typing import DTypeLike
+        from jax.experimental.ode import api_util
 
+        assert api_util is jax.api_util
         assert config.numpy_rank_promotion.value == "allow"
         assert dtypes.canonicalize_dtype(complex) == "complex64"
         assert dtypes.result_type(dtypes.dtype(1.5), np.int8) == "float32"

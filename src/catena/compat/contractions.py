@@ -47,8 +47,8 @@ def _einsum(
 
     Arguments:
       operands: the arrays.
-      contractions: for each the places of its operands, the labels that it sums over, and its subscripts; results
-        go to the end of the operands.
+      contractions: for each the places of its operands, the last first, the labels that it sums over, and its
+        subscripts; results go to the end of the operands.
       precision, preferred_element_type, out_sharding: as for ``jnp.einsum``.
       _dot_general: the product of two operands, with the parameters of ``lax.dot_general``.
     Returns:
@@ -57,7 +57,7 @@ def _einsum(
       TypeError, ValueError: an operand does not fit.
 
     >>> import catena.numpy as jnp
-    >>> _einsum([jnp.ones((2, 3)), jnp.ones(3)], [((0, 1), frozenset("j"), "ij,j->i")], None, None)
+    >>> _einsum([jnp.ones((2, 3)), jnp.ones(3)], [((1, 0), frozenset("j"), "j,ij->i")], None, None)
     Array([3., 3.], dtype=float32)
     """
     operands = list(operands)

@@ -143,7 +143,8 @@ NAMES: dict[str, dict[str, str] | str] = {
         "DTypeLike": "catena.typing:DTypeLike",
         "SupportsDType": "catena.typing:SupportsDType",
     },
-    # In public packages: what orbax imports, to use it where there are accelerators.
+    # In public modules: what bijx takes from another, and what orbax imports, to use it where there are accelerators.
+    "jax.experimental.ode.api_util": "catena.api_util",
     "jax.experimental.colocated_python.func": {},
     "jax.experimental.colocated_python.serialization": {"DeviceList": "builtins:tuple"},
     "jax.extend.ifrt_programs": {},

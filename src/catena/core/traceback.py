@@ -125,9 +125,9 @@ def api_boundary(fun: Fun) -> Fun:
     """
 
     @functools.wraps(fun)
-    def bounded(*args, **kwargs):
+    def bounded(*args, __fun__=fun, **kwargs):  # no closure, so that qwix can give it other code
         try:
-            return fun(*args, **kwargs)
+            return __fun__(*args, **kwargs)
         except Exception as error:
             shorten(error)
             raise
