@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -91,9 +93,22 @@ def memory() -> Held:
 
 def line_of(x) -> PlainSource | None:
     """The user's line that made an object, where Python traced its memory."""
-    trace = tracemalloc.get_object_traceback(x) if tracemalloc.is_tracing() else None
+    trace = _traceback(x) if tracemalloc.is_tracing() else None
     outside = [frame for frame in trace or () if not frame.filename.startswith((PACKAGE, "<frozen"))]
     return PlainSource(outside[-1].filename, outside[-1].lineno, "") if outside else None
+
+
+def _traceback(x) -> tracemalloc.Traceback | None:
+    """As tracemalloc tells it. Of objects that take users' attributes, as arrays do, Python 3.11 asks where they are,
+    and not where their memory begins: two words further down, which hold the attributes.
+    """
+    found = tracemalloc.get_object_traceback(x)
+    if found is not None or sys.version_info >= (3, 12):
+        return found
+    ask = ctypes.pythonapi._PyTraceMalloc_GetTraceback
+    ask.argtypes, ask.restype = [ctypes.c_uint, ctypes.c_size_t], ctypes.py_object
+    frames = ask(0, id(x) - 4 * ctypes.sizeof(ctypes.c_void_p))  # the attributes' two words, the collector's two
+    return None if frames is None else tracemalloc.Traceback(frames)
 
 
 def kept(f: Callable) -> Callable[..., Held]:
