@@ -264,7 +264,8 @@ class _Careful:
             before = e.op(f"load {n.integers}, ptr {slot}")
             e.do(f"store {n.integers} {n.chosen(name, before, x)}, ptr {slot}")
         e.end_loop(opened)
-        return tuple(e.op(f"load {n.integers}, ptr {slot}") for slot in (self.least, self.largest))
+        least, largest = (e.op(f"load {n.integers}, ptr {slot}") for slot in (self.least, self.largest))
+        return least, largest
 
     def _reduced(self, name: str, x: str) -> str:
         n = self.numbers

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +57,7 @@ def convolution(b, image, w, spec, sizes: Sizes, feature_groups: int, batch_grou
     x = b.transpose(image, spec)  # N C *S
     outputs = windows.positions(x.shape[2:], w.shape[2:], *sizes)
     few_places = math.prod(outputs) <= windows.SHORT < math.prod(w.shape[2:])
-    each = _by_places if few_places else _by_taps
+    each: Callable[..., Any] = _by_places if few_places else _by_taps
     if feature_groups == batch_groups == 1 and _fills_lanes_by_channels(image, spec, w):
         x, each = b.transpose(image, (spec[0], *spec[2:], spec[1])), _over_channels
     if feature_groups > 1:
