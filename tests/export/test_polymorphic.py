@@ -198,6 +198,7 @@ def test_other_dtypes_and_structures_do_not_fit():
         (lambda x: x[:64], "is another where n is"),
         (lambda x: 2 * x if x.shape[0] == 1 else x, "is another where n is 1 than.*allow, such as 'n >= 2'"),
         (lambda x: x if x.shape[0] % 2 else 2 * x, "operations where n is"),
+        (lambda x: lax.slice(x, (1,), (4,)), r"or none \(TypeError: slice .* where n is 1?.*2, 3.* such as 'n >= 4'"),
     ],
 )
 def test_programs_that_are_not_one_are_refused(function, message):

@@ -91,23 +91,31 @@ def template_of(at: Callable, scope: Scope, names: list[str], given: list[Dimens
 
 
 def check_lengths(at: Callable, template: Template, constants: Arrays) -> None:
-    """Raise where the program is another for some lengths, and computes something else: where a length is that of a
-    slice, or 1, tracing leaves out what does nothing.
+    """Raise where there is no program for some lengths, or another one that computes something else: where a length is
+    that of a slice, or 1, tracing leaves out what does nothing.
 
     Arguments:
       at: from lengths to the function for these.
     """
-    others = []
+    others, raised = [], None
     for lengths in _tried(template.scope, template.names):
-        writer, _ = write_programs([at(lengths)._program], constants)
+        try:
+            function = at(lengths)
+        except Exception as error:  # the user's function may raise anything: it is told below
+            others, raised = [*others, lengths], error
+            continue
+        writer, _ = write_programs([function._program], constants)
         if writer.programs != filled(template.data["programs"], lengths) and (
-            max(lengths.values()) > MOST_COMPUTED or not _compute_the_same(at(lengths), template, lengths)
+            max(lengths.values()) > MOST_COMPUTED or not _compute_the_same(function, template, lengths)
         ):
             others.append(lengths)
     if others:
         least = {name: max(lengths[name] for lengths in others) + 1 for name in template.names}
         cure = ", ".join(f"'{name} >= {n}'" for name, n in least.items() if n <= symbolic_shapes.USUAL[0])
-        raise Differ(f"it is another where {said(others)} than where lengths are about a hundred", cure)
+        how = f", or none ({type(raised).__name__}: {raised})" if raised is not None else ""
+        raise Differ(
+            f"it is another{how} where {said(others)} than where lengths are about a hundred", cure
+        ) from raised
 
 
 def _compute_the_same(one: Exported, template: Template, lengths: dict[str, int]) -> bool:
@@ -306,7 +314,7 @@ def export_for_lengths(at: Callable[[dict], Exported], given: list[Dimension]) -
             f"the program of {first.fun_name!r} hangs on the lengths of {', '.join(names)} otherwise than by "
             f"expressions: {error}. It has to be one for those that constraints of symbolic_shape allow"
             + (f", such as {error.cure}" if error.cure else "")
-        ) from None
+        ) from error.__cause__
     made = _made(template, None, first)
     unknown = set(names) - solved(made.in_avals, [a.shape for a in first.in_avals]).keys()
     if unknown:
