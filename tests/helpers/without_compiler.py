@@ -14,6 +14,7 @@ LOOPS = "the compiler's loops"
 ROUTINES = "which routines compiled programs call, and how"
 LONG = "it ends work that takes minutes step by step, or one call of NumPy's"
 ACCURACY = "functions are as accurate as NumPy's and SciPy's, and have other last bits"
+SUMS = "NumPy rounds sums of products at each step, to steps of the least number where they are that small"
 ARRAYS = "NumPy has no arrays with such extents"
 BITS = "NumPy's bits depend on how operands lie in memory"
 
@@ -111,6 +112,8 @@ ROWS = [
     (ACCURACY, "compiler/test_small.py", "test_exponentials_below_normal_numbers"),
     (TEXTS, "compiler/test_small.py", "test_which_products_are_looked_at",
      "test_loops_in_loops_are_looked_through_a_few_times_each"),
+    (SUMS, "compiler/test_subnormal_products.py", "test_sums_that_are_subnormal",
+     "test_sums_of_normal_numbers_that_are_subnormal"),
     (TEXTS, "compiler/test_subnormal_products.py", "test_programs_that_flush_do_not_look"),
     (TEXTS, "compiler/test_staged.py"),
     (TEXTS, "compiler/test_stages.py", "test_dividers_are_what_loops_of_several_quotients_wait_for",
