@@ -32,6 +32,42 @@ def test_sums_of_many_terms_store_sums_and_no_terms():
     assert temporary <= 6 * 4 * 4096  # two sums at a time; the terms would be sixty arrays
 
 
+def scaled_steps(x, ws):
+    """All gradients first, then all moments of these, and then a sum over them, as lists of Python are written."""
+    gradients = [w * 0.1 + x for w in ws]
+    moments = [(0.9 * g, 0.999 * g * g) for g in gradients]
+    return sum(m / (jnp.sqrt(v) + 1e-3) for m, v in moments)
+
+
+def test_terms_that_are_computed_first_are_not_stored():
+    for count in (8, 30, 75):
+        x, ws = RNG.normal(size=4096).astype(np.float32), list(RNG.normal(size=(count, 4096)).astype(np.float32))
+        f = jax.jit(scaled_steps)
+        g = np.stack(ws).astype(np.float64) * 0.1 + x
+        np.testing.assert_allclose(f(x, ws), (0.9 * g / (np.sqrt(0.999 * g * g) + 1e-3)).sum(0), rtol=1e-4, atol=1e-4)
+        temporary = f.lower(x, ws).compile().memory_analysis().temp_size_in_bytes
+        assert temporary <= 2 * 4 * 4096  # the sum so far
+
+
+def test_terms_that_are_computed_first_and_results_too():
+    """Gradients are results, and their sums over rows are read by all of the second half."""
+
+    def f(x, ws):
+        gradients = [jnp.tanh(w * 0.1 + x) for w in ws]
+        totals = [g.sum(1, keepdims=True) for g in gradients[::9]]
+        return (
+            sum(g * g / (1 + abs(g) + totals[i % len(totals)] ** 2) for i, g in enumerate(gradients)),
+            gradients[7],
+            totals,
+        )
+
+    x, ws = RNG.normal(size=(5, 300)).astype(np.float32), list(RNG.normal(size=(60, 5, 300)).astype(np.float32))
+    with jax.disable_jit():
+        expected = jax.tree.leaves(f(x, ws))
+    for a, b in zip(jax.tree.leaves(jax.jit(f)(x, ws)), expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
+
+
 def test_as_the_same_program_without_cuts():
     x = RNG.normal(size=4200).astype(np.float32)
     for count in (1, 9, 20, 33, 90):

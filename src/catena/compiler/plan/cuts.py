@@ -3,7 +3,8 @@
 A sum over fifty shifted images, written as a loop in Python, is several hundred operations, too many for one kernel.
 Kernels grown until they are full would end anywhere, and store whatever is read later: each of the fifty terms. Cut in
 the program's order, where little that was computed before is read after, each kernel stores the sum so far, and nothing
-else.
+else. A program that computes all terms first, and then their sum, has no such place: there the order is that in which
+each value is computed just before it is read for the first time.
 """
 
 from __future__ import annotations
@@ -25,15 +26,19 @@ class Cuts(NamedTuple):
 
     places: dict[tuple, list[int]]
     alive: set[int]
+    pieces: dict[tuple, dict[int, int]]  # where the order is another than the program's: of each value, its piece
 
     def piece(self, v: Value, space: tuple) -> int:
         """How many cuts of the work on arrays of shape `space` come before a value."""
+        own = self.pieces.get(space)
+        if own is not None:
+            return own[v.number] if v.number in own else max((own.get(a.number, 0) for a in v.args), default=0)
         places = self.places.get(space)
         return bisect_left(places, v.number) if places else 0
 
     def stays(self, v: Value, users: list[Value]) -> bool:
         """Whether all who read a value belong to the same kernel, at the same index."""
-        if v.shape not in self.places:
+        if v.shape not in self.places and v.shape not in self.pieces:
             return False
         own = self.piece(v, v.shape)
         return all(u.form == "map" and u.shape == v.shape and self.piece(u, v.shape) == own for u in users)
@@ -45,7 +50,7 @@ def find(live: list[Value], users: dict[int, list[Value]], needed: dict[int, str
     for v in live:
         if v.form == "map":
             spaces.setdefault(v.shape, []).append(v)
-    cuts = Cuts({}, set())
+    cuts = Cuts({}, set(), {})
     for space, values in spaces.items():
         if len(values) > longest:
             _cut(space, values, users, needed, cuts)
@@ -54,10 +59,49 @@ def find(live: list[Value], users: dict[int, list[Value]], needed: dict[int, str
 
 def _cut(space: tuple, values: list[Value], users, needed, cuts: Cuts) -> None:
     """Adds the cuts of one shape; `values` are the operations on it, in order."""
+    ends, places = _found(values, users, needed)
+    if _longest(places, len(values)) > LONGEST:
+        late = _read_next(values, users, needed)
+        late_ends, late_places = _found(late, users, needed)
+        if _longest(late_places, len(late)) <= LONGEST:
+            values, ends, places = late, late_ends, late_places
+            cuts.pieces[space] = {v.number: bisect_left(places, i) for i, v in enumerate(values)}
+    cuts.alive.update(values[i].number for p in places for i in range(p + 1) if ends[i] > p)
+    if places and space not in cuts.pieces:
+        cuts.places[space] = [values[p].number for p in places]
+
+
+def _longest(places: list[int], count: int) -> int:
+    """The operations of the longest piece."""
+    starts = [0, *(p + 1 for p in places)]
+    return max(stop - start for start, stop in zip(starts, [*starts[1:], count], strict=True))
+
+
+def _read_next(values: list[Value], users, needed) -> list[Value]:
+    """The same values in the order in which each comes just before the first that reads it."""
+    first = values[0].number  # what comes before it reads none of them
+    members, seen, found = {v.number for v in values}, set(), []
+    for last in values:
+        if last.number not in needed and any(u.number in members for u in users[last.number]):
+            continue
+        ask = [(last, False)]
+        while ask:
+            v, is_read = ask.pop()
+            if is_read:
+                if v.number in members:
+                    found.append(v)
+            elif v.number not in seen:
+                seen.add(v.number)
+                ask += [(v, True), *((a, False) for a in reversed(v.args) if a.number >= first)]
+    return found
+
+
+def _found(values: list[Value], users, needed) -> tuple[list[int], list[int]]:
+    """Of each value, the last operation before it is dead; and the operations after which cuts come."""
     at = {v.number: i for i, v in enumerate(values)}
     numbers = [v.number for v in values]
     cost: dict[int, float] = {}
-    ends = []  # of each value, the last operation before it is dead
+    ends = []
     for i, v in enumerate(values):
         cost[v.number] = _cost(v, cost, needed)
         last = max((_place(u, at, numbers) for u in users[v.number]), default=i)
@@ -66,11 +110,7 @@ def _cut(space: tuple, values: list[Value], users, needed, cuts: Cuts) -> None:
     for i, end in enumerate(ends):
         change[i] += 1
         change[end] -= 1
-    alive = list(accumulate(change))
-    places = _places(alive, len(values))
-    cuts.alive.update(values[i].number for p in places for i in range(p + 1) if ends[i] > p)
-    if places:
-        cuts.places[space] = [numbers[p] for p in places]
+    return ends, _places(list(accumulate(change)), len(values))
 
 
 def _place(user: Value, at: dict[int, int], numbers: list[int]) -> int:

@@ -134,7 +134,7 @@ class _Fuser:
         self.stored = self.storage.stored
         self.steps: list[Step] = []
         self.at: dict[int, int] = {}  # stored value -> index of the step that makes it
-        self.recent: dict[tuple, list[int]] = {}  # iteration space -> steps with kernels over it
+        self.recent: dict[tuple, list[int]] = {}  # iteration space and piece -> steps with kernels over it
         self.readers: dict[int, set[int]] = {}
         self.moved: set[int] = set()
 
@@ -190,7 +190,7 @@ class _Fuser:
             step = len(self.steps)
             self.steps.append(Step(Kernel(space, axes, piece=piece), part=alone))
             if not alone:
-                self.recent.setdefault(space, []).append(step)
+                self.recent.setdefault((space, piece), []).append(step)
         kernel = self.steps[step].own_kernel
         kernel.roots.append(v)
         kernel.ops += ops
@@ -209,7 +209,7 @@ class _Fuser:
 
     def _last_kernels(self, space: tuple, piece: int, leaves: dict, is_result: bool) -> list[int]:
         """The last kernels over a space; for a result, which is stored anyhow, also those with its operands."""
-        found = {i for i in self.recent.get(space, ())[-NEAR:] if self.steps[i].own_kernel.piece == piece}
+        found = set(self.recent.get((space, piece), ())[-NEAR:])
         if is_result:
             few = (x for r in leaves if len(x := self.readers.get(r, ())) <= MOST_READERS)
             beside = {self.at.get(r, -1) for r in leaves}.union(*few)
