@@ -55,6 +55,7 @@ ROWS = [  # reasons, files and tests that are skipped
     (BITS, "random/test_arguments.py", "test_the_stream_is_that_of_the_flag_where_the_program_is_written"),
     (BITS, "random/test_random.py", "test_plans_of_distributions_with_parameters", "test_eager_draws_equal_compiled_ones",
      "test_flags"),
+    (BITS, "numpy/test_averages.py", "test_values[mean-256]", "test_values[std, masked-256]"),
     (BITS, "numpy/test_creation.py", "test_logspace_has_the_bits_of_compiled_programs"),
     (BITS, "numpy/test_hot.py", "test_numpys_numbers_are_arrays_without_axes",
      "test_long_arrays_have_the_bits_of_a_program_however_often",
