@@ -230,10 +230,11 @@ def _factors(x: Any) -> Iterator:
 
 def variables_of(x: Any) -> frozenset[str]:
     """The variables that a length hangs on."""
-    names: set[str] = set()
-    for f in _factors(x):
-        names.update([f] if isinstance(f, str) else frozenset().union(*map(variables_of, f.args)))
-    return frozenset(names)
+    return frozenset().union(*map(_variables_of_factor, _factors(x)))
+
+
+def _variables_of_factor(f: str | Call) -> frozenset[str]:
+    return frozenset([f]) if isinstance(f, str) else frozenset().union(*map(variables_of, f.args))
 
 
 def value(x: Dimension | int, lengths: Mapping[str, int]) -> int:
@@ -286,7 +287,7 @@ def root(x: Dimension, length: int, name: str, lengths: Mapping[str, int]) -> in
     slope = rest = 0
     for factors, c in x.terms:
         others = [(f, power) for f, power in factors if f != name]
-        if any(isinstance(f, Call) and name in variables_of(Dimension(x.scope, {((f, 1),): 1})) for f, _ in others):
+        if any(name in _variables_of_factor(f) for f, _ in others):
             return None
         product = c * math.prod(_factor(f, lengths) ** power for f, power in others)
         if len(others) == len(factors):

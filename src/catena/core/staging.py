@@ -120,7 +120,7 @@ class JaxprTrace(Trace):
     def write(self, jaxpr: Jaxpr, args: Sequence, types: dict) -> list[JaxprTracer]:
         """Writes the equations of another jaxpr, which has no constants, where each of its types is another one."""
         atoms = [x._var if type(x) is JaxprTracer and x._trace is self else self.constant(x) for x in args]
-        source = context.source or user_source(context.name_stack, context.surroundings)
+        source = here()
         env: dict = dict(zip(jaxpr.invars, atoms, strict=True))
         for eqn in jaxpr.eqns:
             read = [v if type(v) is Literal else env[v] for v in eqn.invars]

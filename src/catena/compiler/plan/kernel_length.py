@@ -43,11 +43,11 @@ def has_own_loop(space: tuple, axes: tuple, roots: list[Value], ops: int, stored
     """
     if any(reads(r, stored, _shares_places) for r in roots):
         return True
-    uneven = ops > FEW_OPS and _folds_short_rows(space, axes) and any(reads(r, stored, _is_uneven) for r in roots)
+    uneven = ops > FEW_OPS and _folds_short_rows(space, axes) and any(reads(r, stored, is_uneven) for r in roots)
     return uneven and _are_many(space)
 
 
-def _is_uneven(v: Value) -> bool:
+def is_uneven(v: Value) -> bool:
     return v.form in UNEVEN
 
 

@@ -14,6 +14,7 @@ from catena.compiler.plan import product_kinds
 from catena.compiler.plan.copies import beside
 from catena.compiler.plan.fuse import Fused, Step
 from catena.compiler.plan.planner import Frame
+from catena.compiler.plan.storage import under_transposes
 
 NARROW = ("float16", "bfloat16")
 
@@ -51,7 +52,7 @@ def _reads_as_right(step: Step, v: Value, machine: Machine) -> bool:
     if product is None or product.form != "dot" or not product_kinds.has_tiles(product, machine):
         return False
     left, right, _ = product_kinds.vector_first(product)
-    return _untransposed(right) is v and _untransposed(left) is not v
+    return under_transposes(right) is v and under_transposes(left) is not v
 
 
 def _leave(fused: Fused, v: Value, readers: list[Step]) -> None:
@@ -65,7 +66,7 @@ def right(fused: Fused, product: Value) -> Type | None:
     """The type of what is read in the place of a product's right operand; None where that is read itself."""
     if product.form != "dot":
         return None
-    x = _untransposed(product_kinds.vector_first(product)[1])
+    x = under_transposes(product_kinds.vector_first(product)[1])
     if x.form != "map" or x.number not in fused.roots:
         return None
     return TYPES[NAMES[x.args[0].dtype]]
@@ -76,9 +77,3 @@ def computed(frame: Frame, x: Value) -> Value:
     if x.form == "transpose":
         return beside(frame, x.form, x.shape, (computed(frame, x.args[0]),), x.params)
     return beside(frame, x.form, x.shape, x.args, x.params, x.dtype)
-
-
-def _untransposed(x: Value) -> Value:
-    while x.form == "transpose":
-        x = x.args[0]
-    return x

@@ -18,11 +18,11 @@ from catena.compiler.plan import cuts
 from catena.compiler.plan.kernel_length import (
     FAR,
     MAX_KERNEL,
-    UNEVEN,
     has_own_loop,
     is_gather,
     is_too_long,
     is_turned,
+    is_uneven,
     reads,
 )
 from catena.core.dtypes import KIND
@@ -184,7 +184,7 @@ class Storage:
                 return f"{u.form} v{u.number} would read each place at a place"
             if costly and _is_in_order(u):
                 return f"{u.form} v{u.number} would compute it one by one"
-            if u.form == "scatter" and v is not u.args[0] and not _adds_rows(u) and reads(v, self.stored, _is_uneven):
+            if u.form == "scatter" and v is not u.args[0] and not _adds_rows(u) and reads(v, self.stored, is_uneven):
                 return f"scatter v{u.number} would choose it one by one"
             # Most scatters have no lanes: who else reads what their places are made of spares them nothing.
             heavy = self.leaves(v)[1] if u.form == "scatter" else weight
@@ -425,10 +425,6 @@ def _adds_rows(scatter: Value) -> bool:
     return updates.ndim - 1 in scatter.params.indices.offset_dims and updates.shape[-1] >= WIDE
 
 
-def _is_uneven(v: Value) -> bool:
-    return v.form in UNEVEN
-
-
 def is_checked(v: Value) -> bool:
     return v.form == "map" and v.params.op == "checked"
 
@@ -455,7 +451,7 @@ def _needed(region: Region, live: list[Value]) -> dict[int, str]:
         if where == "all":
             read = v.args
         elif where == "bare":
-            read = tuple(_under_transposes(a) for a in v.args if not _is_made_there(a, v))
+            read = tuple(under_transposes(a) for a in v.args if not _is_made_there(a, v))
         elif where == "first":
             read = (v.args[0], *(a for a in v.args[1:] if FORMS[a.form].inline and _reaches(a, v.args[0])))
         elif v.form == "reshape" and v.number in needed:
@@ -484,7 +480,8 @@ def _is_made_there(v: Value, product: Value) -> bool:
     return not stack
 
 
-def _under_transposes(v: Value) -> Value:
+def under_transposes(v: Value) -> Value:
+    """The value that transposes are of, one of another."""
     while v.form == "transpose":
         v = v.args[0]
     return v
