@@ -40,6 +40,12 @@ TAKES = {
     "two": lambda x: (lambda y: y[places] - y[places[::-1]])(computed(x)),
     "two of what is alike": lambda x: (lambda y: jnp.exp(y)[places] - (y * y)[places])(computed(x)),
     "what else is read": lambda x: (lambda y: jnp.sin(y)[places] + jnp.max(y))(computed(x)),
+    "of a stack": lambda x: jnp.stack([computed(x), x * 2, x])[:, places],
+    "of parts": lambda x: jnp.exp(jnp.concatenate([computed(x)[:, :7], x * 3, computed(x[:, :5])], 1))[places],
+    "of a slice of parts": lambda x: jnp.concatenate([computed(x), computed(x + 1), x], 1)[3:80, ::-1][places].T[3:90],
+    "beyond parts": lambda x: jnp.take(jnp.stack([computed(x), x + 1], 2), beyond, 0),
+    "of rows of a stack": lambda x: jnp.stack([computed(x), x * 2], 1).reshape(300, 80)[places],
+    "around a seam": lambda x: jnp.concatenate([computed(x), x * 2])[290:320, places],
     "beside rows": lambda x: (jnp.exp(x[:1]) * computed(x) + x[0])[places],
     "beside columns": lambda x: (jnp.exp(x[:, :1]) * computed(x))[:, 5:12],
     "places that are computed": lambda x: (lambda y: y[jnp.argmin(y, 0)[:9]])(computed(x)),
@@ -62,7 +68,8 @@ def test_gradients(name):
     np.testing.assert_allclose(jax.jit(slope)(x), slope(x), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["rows", "elements", "beyond: none", "slice", "from behind", "two", "beside rows"])
+@pytest.mark.parametrize("name", ["rows", "elements", "beyond: none", "slice", "from behind", "two", "beside rows",
+                                  "of a stack", "of parts", "of a slice of parts", "beyond parts"])  # fmt: skip
 def test_the_whole_is_not_computed(name):
     assert "<300" not in "".join(nests(jax.make_jaxpr(TAKES[name])(x)))
 

@@ -2,7 +2,8 @@
 
 Where all that reads the result of elementwise operations takes few of its elements (a gather, a slice), and nothing
 else reads what lies between, the operations are done to elements that are taken from their operands: each element is
-what it was. Views between, such as transposes, are put before the gather with it.
+what it was. Views between, such as transposes, are put before the gather with it. What is taken of each part alike of
+what is joined or stacked is taken of the parts, and joined.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from catena.compiler.graph import alike_places, trimming
-from catena.compiler.graph.forms import COSTLY, Map
+from catena.compiler.graph.forms import COSTLY, Concatenate, Map
 from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.region import Region, Value
+from catena.compiler.graph.ways_of_parts import Way, ways_of_parts
 
 TAKES = ("gather", "slice", "dynamic_slice")
 THROUGH = ("transpose", "reshape", "reverse", "slice", "dynamic_slice")
@@ -25,9 +27,9 @@ AGAIN = 4  # operations that are done again for each reader
 COUNTED = 1 << 10  # operations; more are not counted
 ROW = 8  # elements side by side
 MOST = 4  # ways in which elements of one value are taken
+PARTS = 16  # that are joined at most
 
-Way = tuple[Value, ...]  # views that are applied one after the other; the last one takes few elements
-Ways = dict[tuple, Way]  # by what the views are
+Ways = dict[tuple, Way]  # by what the views are; the last one of a way takes few elements
 
 
 def take_first(region: Region) -> Region:
@@ -35,7 +37,7 @@ def take_first(region: Region) -> Region:
     if region.sites:
         return region  # what is tested is computed, whoever reads it
     for each in region.walk():
-        if any(v.form in TAKES and v.args[0].form in ("map", *THROUGH) for v in each.values):
+        if any(v.form in TAKES and v.args[0].form in ("map", "concatenate", *THROUGH) for v in each.values):
             _Taking(each).apply()
     return region
 
@@ -56,7 +58,7 @@ class _Taking:
             if (ways := self._ways(v)) is not None:
                 self.ways[v.number] = ways
         for v in self.live:
-            if v.form != "map" and v.args and v.args[0].number not in self.ways:
+            if v.form in THROUGH and v.args[0].number not in self.ways:
                 self.ways.pop(v.number, None)  # a view of what is in memory
             if v.number in self.ways:
                 below = sum(self.work.get(a.number, 0) for a in v.args)
@@ -71,11 +73,11 @@ class _Taking:
 
     def _ways(self, v: Value) -> Ways | None:
         """The ways in which elements of `v` are taken; None where it is read otherwise, or most of it."""
-        if v.number in self.kept or not (_is_elementwise(v) or v.form in THROUGH):
+        if v.number in self.kept or not (_is_elementwise(v) or _is_joined(v) or v.form in THROUGH):
             return None
         found: Ways = {}
         for key, way in self._read(v):
-            if way is None or len(found) == MOST:
+            if way is None or len(found) == MOST or v.form == "concatenate" and ways_of_parts(v, way) is None:
                 return None
             if key not in found or way[-1].number < found[key][-1].number:  # where the first one is, all can be made
                 found[key] = way
@@ -88,10 +90,13 @@ class _Taking:
             ways = self.ways.get(u.number)
             if ways is not None and u.form == "map":
                 yield from ways.items()
+            elif ways is not None and u.form == "concatenate":
+                for way in ways.values():
+                    yield from ((_key_of(part), part) for a, part in zip(u.args, ways_of_parts(u, way)[0]) if a is v)
             elif ways is not None and first:
                 yield from (((_key(u), *key), (u, *way)) for key, way in ways.items())
             else:
-                yield (_key(u),), (u,) if first and u.form in TAKES and u.size else None
+                yield _key_of((u,)), (u,) if first and u.form in TAKES and u.size else None
 
     def _pays(self, v: Value) -> bool:
         """Whether what is computed for those that take elements of `v` would be stored, and taking elements of all
@@ -99,27 +104,31 @@ class _Taking:
         """
         if v.number not in self.ways or v.number in self.paid:
             return v.number in self.ways
-        pending, seen, operands, costly, shared = [v], {v.number}, 0, False, False
+        pending, seen, operands, costly, shared = [v], {v.number}, 0.0, False, False
         while pending:
             x = pending.pop()
             if x.number not in self.ways:
-                operands += x.size > 1 and x.form not in ("broadcast", "iota")
+                operands += min(x.size / v.size, 1.0) if x.size > 1 and x.form not in ("broadcast", "iota") else 0.0
                 continue
             costly = costly or _is_costly(x)
-            shared = shared or len(self.users[x.number]) > 1 and self.work[x.number] > AGAIN
+            shared = shared or len(self.users[x.number]) > 1 and self.work[x.number] > AGAIN or x.form == "concatenate"
             new = {a.number: a for a in x.args if a.number not in seen}
             seen.update(new)
             pending += new.values()
         ways = self.ways[v.number].values()
         taken = sum(way[-1].size for way in ways)
         gathered = GATHERED * taken > v.size and any(way[-1].form == "gather" for way in ways)
-        elements = 1 if all(_takes_rows(way[-1]) for way in ways) else max(operands, 1)
+        elements = 1 if all(_takes_rows(way[-1]) for way in ways) else max(operands, 1.0)
         if (shared or gathered and self.work[v.number] > CHEAP) and (costly or FEW * elements * taken <= v.size):
             self.paid |= seen
         return v.number in self.paid
 
     def _take(self, v: Value, key: tuple, way: Way) -> Value:
         """What is taken of a value of which nothing else is read."""
+        if v.form == "concatenate":
+            parts, d = ways_of_parts(v, way)
+            taken = tuple(self._of(a, _key_of(part), part) for a, part in zip(v.args, parts))
+            return self._new(way, v, "concatenate", taken, Concatenate(d))
         if v.form != "map":
             return self.taken[v.args[0].number, (_key(v), *key)]
         return self._new(way, v, "map", tuple(self._of(a, key, way) for a in v.args), v.params)
@@ -184,8 +193,16 @@ def _is_elementwise(v: Value) -> bool:
     return v.form == "map" and v.params.op != "checked"
 
 
+def _is_joined(v: Value) -> bool:
+    return v.form == "concatenate" and len(v.args) <= PARTS and all(a.size for a in v.args)
+
+
 def _key(view: Value) -> tuple:
     return view.form, view.shape, view.params, *(a.number for a in view.args[1:])
+
+
+def _key_of(way: Way) -> tuple:
+    return tuple(map(_key, way))
 
 
 def _fills(view: Value) -> bool:
