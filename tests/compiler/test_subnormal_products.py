@@ -215,3 +215,22 @@ def test_rows_that_are_not_there_are_no_subnormal_numbers():
     assert len(zeros) == 1
     others = re.findall(r"select i1 %t\d+, ptr %t\d+, ptr (%s\d+)", text)
     assert others.count(zeros[0]) == 5 and len(set(others)) == 2
+
+
+def test_rows_after_a_tile_that_left_early_do_not_read_its_copy_of_the_panel():
+    """The first tile, of which each number is subnormal, looks out after a few terms, and copies no more of B."""
+    rng = np.random.default_rng(13)
+    x, y = (rng.standard_normal(shape).astype(np.float32) for shape in ((150, 256), (256, 260)))
+    usual = product("ij,jk->ik", x, y)
+    x[:8] *= np.float32(2.0**-130)
+    got = product("ij,jk->ik", x, y)
+    np.testing.assert_array_equal(bits(got[8:]), bits(usual[8:]))
+    assert_near(got, x, y)
+
+
+def test_tiles_look_out_before_all_terms_are_done():
+    """After a few terms, after several times as many, and in the end: one that meets many takes no longer for it."""
+    text = tiles.text(tiles.Tile(TYPES["float32"], 16, 6, 4, 16, (), adds=False, watched=True))
+    assert f", i64 {tiles.FIRST_TERMS})" in text
+    part = text[text.rindex("smin.i64") :]  # to the last of a part's terms
+    assert part.index("fmuladd") < part.index("stmxcsr") < part.index("store <16 x float>")

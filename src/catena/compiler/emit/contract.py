@@ -269,10 +269,11 @@ class _Loops:
             copies = self._function(e.op(f"add nuw nsw i64 {numbers.kind}, {TILES}"))
             e.do(f"call void {copies}(ptr {b}, ptr {self.scratch}, i64 {count}, i64 {step}, i64 {numbers.lanes})")
             b = self.scratch
-        copied = e.op(f"xor i1 {subnormal_products.has_noted(e)}, true") if self._keeps and self.watch else "true"
-        self._rows(a, b, c, numbers, copied, low, high)
+        if self._keeps and self.watch:
+            self.watch.begin_copy()
+        self._rows(a, b, c, numbers, low, high)
 
-    def _rows(self, a, b, c, numbers: Numbers, copied: str, low, high) -> None:
+    def _rows(self, a, b, c, numbers: Numbers, low, high) -> None:
         """Every row from `low` to `high` (see `Plan.units`) of some columns."""
         e = self.e
         u, opened = e.begin_loop(low, high)
@@ -281,15 +282,15 @@ class _Loops:
                 u, at = (u, u) if i == len(self.plan.strips) - 1 else divide(e, u, self.told.number(x.extent))
                 a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
             t, tiles_opened = e.begin_loop(0, self.told.number(-(-self.plan.row.extent // self.plan.rows)))
-            self._tile(a, b, c, t, numbers, copied)
+            self._tile(a, b, c, t, numbers)
             e.end_loop(tiles_opened)
         else:
-            self._tile(a, b, c, u, numbers, copied, e.op(f"icmp eq i64 {u}, {low}") if self._keeps else None)
+            self._tile(a, b, c, u, numbers, e.op(f"icmp eq i64 {u}, {low}") if self._keeps else None)
         e.end_loop(opened)
 
-    def _tile(self, a, b, c, t: str, numbers: Numbers, copied: str, is_first: str | None = None) -> None:
+    def _tile(self, a, b, c, t: str, numbers: Numbers, is_first: str | None = None) -> None:
         """Tile `t` down the rows: one that is lower where it is behind the `full` ones. The first copies the panel
-        meanwhile, if that is `copied`; the tiles after that read the copy.
+        meanwhile, if that is copied; the tiles after that read the copy.
         """
         e, p, step = self.e, self.plan, numbers.step
         is_below = e.op(f"icmp sge i64 {t}, {self.told.of_plan('full')}")
@@ -300,6 +301,7 @@ class _Loops:
         a, c = self._steps(a, row, p.row_step, self.type), self._steps(c, row, p.row.c, self.type)
         keeps = None
         if is_first:
+            copied = self.watch.is_copied() if self.watch else "true"
             keeps = e.op(f"and i1 {is_first}, {copied}")
             has_copy = e.op(f"xor i1 {keeps}, {copied}")
             b = e.op(f"select i1 {has_copy}, ptr {self.scratch}, ptr {b}")
@@ -319,17 +321,16 @@ class _Loops:
                 if is_first:
                     copies = self._function(e.op(f"add nuw nsw i64 {numbers.kind}, {TILES}"))
                     e.do(f"call void {copies}({given_all}, ptr {self.scratch})")
+                    if self.watch:
+                        self.watch.end_copy()
                 else:
                     e.do(f"call void {tile}({given_all})")
         if self.watch:
+            p = self.plan
+            size = subnormal_products.room(p.panel_terms, p.rows, self._vectors(p.columns) * p.width, self.type.bytes)
             with when(e, self.watch.has_met()):
-                self._multiply_carefully(self.watch, tile, given, numbers.vectors)
-
-    def _multiply_carefully(self, watch: subnormal_products.Watch, tile: str, given: str, vectors: str) -> None:
-        p = self.plan
-        size = subnormal_products.room(p.panel_terms, p.rows, self._vectors(p.columns) * p.width, self.type.bytes)
-        careful = self._function(TILES + PACKINGS * p.packs)
-        watch.multiply(careful, tile, given, vectors, self.told.number(size))
+                careful = self._function(TILES + PACKINGS * p.packs)
+                self.watch.multiply(careful, tile, given, numbers.vectors, self.told.number(size))
 
     def _function(self, at: int | str) -> str:
         return self.e.op(f"load ptr, ptr {self.e.element(self.functions, 'ptr', at)}")

@@ -30,6 +30,7 @@ POWER = {
     "float": 48,
     "double": 400,
 }  # of two, at least; of a row and a column that both are multiplied, sums below 2^31 stay finite
+MET, MET_EARLY = 1, 2  # subnormal numbers, or so before all terms were done
 UNKNOWN, NONE, COPIED = 0, 1, 2  # of a panel of B: nobody looked, no column has any, the columns that have are copied
 WATCH = "{ i64, i64, ptr }"  # whether a tile has met subnormal numbers; what is known of its panel; room for copies
 PARAMETERS = ("ptr %tile, ptr %watch, ptr readonly %a, ptr readonly %b, ptr %c, i64 %k, i64 %step, i64 %by_a, "
@@ -46,10 +47,10 @@ def has_noted(e: Emitter) -> str:
     return _has(e, _notes(e)[1], NOTED)
 
 
-def look_out(e: Emitter) -> None:
-    """Leaves a tile that is watched, and says so, where the processor has noted a subnormal number."""
+def look_out(e: Emitter, met: str | int = MET) -> None:
+    """Leaves a tile that is watched, and says what it has `met`, where the processor has noted a subnormal number."""
     with when_it_leaves(e, e.op(f"and i1 {has_noted(e)}, {e.op('icmp ne ptr %watch, null')}")):
-        e.do("store i64 1, ptr %watch")
+        e.do(f"store i64 {met}, ptr %watch")
         e.do("ret void")
 
 
@@ -57,7 +58,7 @@ class Watch:
     """What tasks do about tiles that look out: their text, where `size` is the room for copies, in bytes."""
 
     def __init__(self, e: Emitter):
-        self.e, self.at = e, e.slot(WATCH, 8)
+        self.e, self.at, self.copied = e, e.slot(WATCH, 8), e.slot("i1", 1)
         e.slots.append(f"  store {WATCH} zeroinitializer, ptr {self.at}")
         slot, notes = _notes(e)
         with when(e, _has(e, notes, NOTED_RESULT)):  # of what ran before: exponentials have some
@@ -66,6 +67,20 @@ class Watch:
     def begin_panel(self) -> None:
         """Forgets what is known of the panel before."""
         self.e.do(f"store i64 {UNKNOWN}, ptr {self._field(1)}")
+
+    def begin_copy(self) -> None:
+        """The first tile will copy the panel, unless the processor has noted a subnormal number already."""
+        self.e.do(f"store i1 {self.e.op(f'xor i1 {has_noted(self.e)}, true')}, ptr {self.copied}")
+
+    def end_copy(self) -> None:
+        """A tile that left early has not copied its panel: those after it read that where it lies."""
+        is_early = self.e.op(f"icmp eq i64 {self.e.op(f'load i64, ptr {self.at}')}, {MET_EARLY}")
+        with when(self.e, is_early):
+            self.e.do(f"store i1 false, ptr {self.copied}")
+
+    def is_copied(self) -> str:
+        """Whether the panel is, or will be by the first tile."""
+        return self.e.op(f"load i1, ptr {self.copied}")
 
     def has_met(self) -> str:
         """Whether the tile has left its product alone."""

@@ -9,9 +9,12 @@ columns in a vector that is not full: products of different sizes share one func
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from catena.compiler.emit import masks, subnormal_products
 from catena.compiler.emit.branches import each_way
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.subnormal_products import MET, MET_EARLY
 from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.types import Type, vector
 from catena.core.named import NamedTuple
@@ -59,6 +62,8 @@ class Tile(NamedTuple):
 
 ARGUMENT = 0
 LINE = 64  # bytes
+FIRST_TERMS = 4  # of a tile that is watched, after which it looks out first
+LONGER = 4  # times as many terms as before are done until it does again
 SUMS_OF_TWO = 12  # of a tile, from which one round is two terms
 ROWS_AHEAD = 8  # of B, that packing asks for before it comes to them
 PARAMETERS = ("ptr readonly %a, ptr readonly %b, ptr %c, i64 %k, i64 %step, i64 %by_a, i64 %by_b, i64 %across, "
@@ -89,9 +94,7 @@ def text(tile: Tile) -> str:
     if tile.adds and tile.rows > 1:  # a row alone comes back to its lines soon
         _fetch(e, tile)
     zeros = ["zeroinitializer" if tile.width > 1 else _zero(tile.type)] * (tile.rows * tile.vectors)
-    sums = _terms(e, tile, tile.outer, rows, "0", "%b", zeros, v)
-    if tile.watched:
-        subnormal_products.look_out(e)
+    sums = (_watched if tile.watched else _terms)(e, tile, tile.outer, rows, "0", "%b", zeros, v)
     _finish(e, tile, sums, v, there, "%c")
     return "\n".join([f"({tile.parameters}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
@@ -208,25 +211,50 @@ def _terms(e: Emitter, tile: Tile, outer, rows: list[str], at: str, b: str, sums
     registers; the sums after it.
     """
     term = outer[0] if outer else Term("%k", "%by_a", "%by_b")
+    return _loop(e, Loop("0", at, b, sums), v, lambda here: _round(e, tile, outer, term, rows, here, v)).sums
+
+
+def _watched(e: Emitter, tile: Tile, outer, rows: list[str], at: str, b: str, sums: list[str], v: str) -> list[str]:
+    """The same in parts, after each of which the tile looks out: where many numbers are subnormal, a few terms show it,
+    and take as long as a tile without any. Each part is several times as long as what came before.
+    """
+
+    def part(before: Loop) -> tuple[Loop, str]:
+        stop = e.least(e.most(e.op(f"mul nuw nsw i64 {before.i}, {LONGER}"), FIRST_TERMS), "%k")
+        term = Term(stop, "%by_a", "%by_b")
+        here = _loop(e, before, v, lambda here: _round(e, tile, outer, term, rows, here, v))
+        more = e.op(f"icmp ult i64 {here.i}, %k")
+        subnormal_products.look_out(e, e.op(f"select i1 {more}, i64 {MET_EARLY}, i64 {MET}"))
+        return here, more
+
+    return _loop(e, Loop("0", at, b, sums), v, part).sums
+
+
+def _loop(e: Emitter, start: Loop, v: str, body: Callable[[Loop], tuple[Loop, str]]) -> Loop:
+    """A loop of which `body` writes a round: what it leaves, and whether there are more."""
     before, head = e.block, e.label()
     e.jump(head)
     e.start(head)
-    start, first = Loop("0", at, b, sums), Loop(e.name(), e.name(), e.name(), [e.name() for _ in sums])
-    here, line = first, len(e.lines)
-    e.lines += [""] * (3 + len(sums))
+    first, line = Loop(e.name(), e.name(), e.name(), [e.name() for _ in start.sums]), len(e.lines)
+    e.lines += [""] * (3 + len(start.sums))
+    here, more = body(first)
+    types = ("i64", "i64", "ptr", *[v] * len(start.sums))
+    changing = zip(types, *((x.i, x.at, x.b, *x.sums) for x in (first, start, here)))
+    phis = [f"  {x} = phi {t} [ {s}, %{before} ], [ {y}, %{e.block} ]" for t, x, s, y in changing]
+    e.lines[line : line + len(phis)] = phis
+    after = e.label()
+    e.branch(more, head, after)
+    e.start(after)
+    return here
+
+
+def _round(e: Emitter, tile: Tile, outer, term: Term, rows: list[str], here: Loop, v: str) -> tuple[Loop, str]:
+    """One term of an axis, or two of the innermost one; and whether there are more."""
     for _ in range(1 if outer else tile.terms):
         new = _term(e, tile, outer, rows, here, v)
         i, at = e.op(f"add nuw nsw i64 {here.i}, 1"), e.op(f"add nsw i64 {here.at}, {term.a}")
         here = Loop(i, at, e.element(here.b, tile.type.memory, term.b), new)
-    types = ("i64", "i64", "ptr", *[v] * len(sums))
-    changing = zip(types, *((x.i, x.at, x.b, *x.sums) for x in (first, start, here)))
-    phis = [f"  {x} = phi {t} [ {s}, %{before} ], [ {y}, %{e.block} ]" for t, x, s, y in changing]
-    e.lines[line : line + len(phis)] = phis
-    more = e.op(f"icmp ult i64 {here.i}, {term.extent}")
-    after = e.label()
-    e.branch(more, head, after)
-    e.start(after)
-    return here.sums
+    return here, e.op(f"icmp ult i64 {here.i}, {term.extent}")
 
 
 def _term(e: Emitter, tile: Tile, outer, rows: list[str], here: Loop, v: str) -> list[str]:
