@@ -19,6 +19,8 @@ CASES = {  # what is multiplied, and how, of arrays of these shapes
     "a matrix": ("ik,k->i", lambda x, y: (jnp.abs(x) * 2, y), (70, 130), (130,)),
     "from the left": ("k,ik->i", lambda x, y: (x, y[:, ::-1] * 3), (1000,), (33, 1000)),
     "matrices": ("bik,bk->bi", lambda x, y: (x - x[:, :1], y), (5, 70, 64), (5, 64)),
+    "whole matrices": ("ij,ij->", lambda x, y: (x - 1, y * y), (60, 50), (60, 50)),
+    "a batch of whole ones": ("bij,bij->b", lambda x, y: (x + y, x * 2), (5, 33, 17), (5, 33, 17)),
     "in groups": (
         "ik,k->i",
         lambda x, y: ((x.reshape(40, 8, 32) * x[:, ::32, None]).reshape(40, 256), y),
@@ -28,8 +30,10 @@ CASES = {  # what is multiplied, and how, of arrays of these shapes
 }
 
 
-TURNED = {  # of which one is written, in the order of the other
+TURNED = {  # of which one is written, in the order of the other; of what is stacked, none
     "over both, turned": ("bij,ji->b", lambda x, y: (x - 1, y * y), (20, 30, 64), (64, 30)),
+    "over both, reversed": ("ij,ij->", lambda x, y: (x[:, ::-1], y * 3), (33, 17), (33, 17)),
+    "stacked": ("bij,bij->b", lambda x, y: (jnp.stack([x, y]), jnp.stack([y - 1, x * x])), (33, 17), (33, 17)),
     "in a batch, turned": ("ji,abij->ab", lambda x, y: (x + y[0, 0].T, y * 3), (33, 40), (5, 7, 40, 33)),
 }
 

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from catena.compiler.graph.forms import Dot
+from catena.compiler.graph.forms import FORMS, PARTS, Dot
 from catena.compiler.graph.parts import cut
 from catena.compiler.graph.transposes import in_memory
 from catena.compiler.graph.types import LANES, NAMES
@@ -24,6 +24,8 @@ LONG = 64  # terms of a sum beside which what is transposed is small
 GREATEST = {"int8": 128, "uint8": 255}  # the greatest size of bytes
 EXACT = 1 << 24  # up to which floats of 32 bits have all whole numbers
 MOST_PARTS = 16  # of a long sum of products of bytes
+MOST_OPERATIONS = 32  # of what is multiplied, along several dimensions, where it is computed
+NOT_IN_MEMORY = PARTS | {"iota"}  # beside views and elementwise operations
 
 
 def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype, wide: np.dtype | None = None):
@@ -172,8 +174,11 @@ def read_once(v) -> tuple:
     if v.form != "dot" or NAMES[v.dtype] not in READ_ONCE or not v.size:
         return ()
     (lc, rc, lb, _), (lhs, rhs) = v.params.numbers, v.args
-    if any(x.dtype != v.dtype for x in v.args) or sum(lhs.shape[d] > 1 for d in lc) != 1:
+    if any(x.dtype != v.dtype for x in v.args):
         return ()
+    if sum(lhs.shape[d] > 1 for d in lc) != 1:
+        in_order = v.ndim == len(lb) and lc == rc == tuple(range(len(lb), lhs.ndim))
+        return v.args if in_order and all(_is_one_line(x, len(lb)) for x in v.args) else ()
     if v.ndim == len(lb):
         return v.args
     terms = math.prod(lhs.shape[d] for d in lc)
@@ -182,6 +187,25 @@ def read_once(v) -> tuple:
         return ()
     matrix, contracted = (rhs, rc) if lhs.size == each else (lhs, lc)
     return (matrix,) if has_terms_side_by_side(matrix, contracted) else ()
+
+
+def _is_one_line(x, batch: int) -> bool:
+    """Whether a few elementwise operations, on numbers and on arrays in memory, make something, or each member of its
+    batch, so that a loop computes it along several dimensions as along one: its order is that of what is in memory.
+    """
+    pending, left = [x], MOST_OPERATIONS
+    while pending and left:
+        x, left = pending.pop(), left - 1
+        if x.form == "map" or x.form == "concatenate" and x.params.dimension < batch or _adds_ones(x):
+            pending += x.args
+        elif FORMS[x.form].view and not (x.form == "broadcast" and x.args[0].size == 1) or x.form in NOT_IN_MEMORY:
+            return False
+    return bool(left)
+
+
+def _adds_ones(x) -> bool:
+    """Whether a reshape adds dimensions of one element before all others."""
+    return x.form == "reshape" and x.shape[x.ndim - x.args[0].ndim :] == x.args[0].shape
 
 
 def is_read_once(x, v) -> bool:
