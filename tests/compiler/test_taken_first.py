@@ -6,7 +6,8 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
-from catena.compiler.native.compile import nests
+from catena.compiler.graph.taken_first import take_first
+from catena.compiler.native.compile import lower, nests
 
 rng = np.random.default_rng(23)
 x = rng.standard_normal((300, 40), np.float32)
@@ -59,6 +60,52 @@ def test_they_have_the_bits_of_the_whole(name, dtype):
     given = jnp.asarray(x, dtype)
     found = jax.jit(TAKES[name])(given)
     assert np.array_equal(found, TAKES[name](given), equal_nan=True)
+
+
+def product(x):
+    """Of 300 rows and columns; of whole numbers, which are exact in any order."""
+    return jnp.round(x) @ jnp.round(x).T
+
+
+def stacked(x):
+    """The same of three matrices, by another."""
+    return jnp.round(jnp.stack([x, x * 2, x - 1])) @ jnp.arange(40.0 * 30).reshape(40, 30).astype(x.dtype)
+
+
+OF_PRODUCTS = {
+    "rows": lambda x: product(x)[places],
+    "columns": lambda x: jnp.sin(product(x))[:, places],
+    "a block": lambda x: product(x)[3:9, 20:140:3],
+    "the last": lambda x: jnp.exp(stacked(x) / 1e4)[:, -1],
+    "of a batch": lambda x: stacked(x)[0, :10],
+    "at a computed place": lambda x: lax.dynamic_slice(product(x), (jnp.argmax(x[:, 0]), 290), (50, 8)),
+    "a row at one": lambda x: stacked(x)[:, jnp.argmax(x[:, 0])],
+    "beyond": lambda x: jnp.take(product(x) + 1, beyond, 0),
+    "turned": lambda x: (product(x) * x[:, :1]).T[places],
+    "with a dimension more": lambda x: stacked(x)[None, :, :20, None],
+    "of both": lambda x: (lambda y: y[:40] @ y[:, :9])(product(x) / 32),
+    "across": lambda x: product(x).reshape(30, 10, 300)[:, 3],
+    "of members": lambda x: jax.vmap(lambda y, i: y[i])(stacked(x), places[:3]),
+    "two": lambda x: (lambda y: y[places] - y[places[::-1]])(product(x)),
+    "of a row": lambda x: (jnp.round(x[0]) @ jnp.round(x).T)[places],
+    "of products": lambda x: (product(x) @ jnp.round(x))[places],
+    "of halves": lambda x: product(x.astype("bfloat16"))[places],
+    "in a loop": lambda x: lax.fori_loop(0, 3, lambda i, c: c + product(x + c[0])[places + i, 0], x[places, 0]),
+}
+
+
+@pytest.mark.parametrize("name", OF_PRODUCTS)
+def test_rows_and_columns_of_products(name):
+    f = OF_PRODUCTS[name]
+    np.testing.assert_allclose(jax.jit(f)(x), f(x), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("name, most", [("rows", 7 * 300), ("columns", 7 * 300), ("a block", 6 * 40), ("the last", 90),
+                                        ("of a batch", 300), ("beyond", 2400), ("two", 2 * 7 * 300), ("turned", 2100),
+                                        ("a row at one", 90), ("with a dimension more", 1800)])  # fmt: skip
+def test_the_other_rows_are_not_computed(name, most):
+    region = take_first(lower(jax.make_jaxpr(OF_PRODUCTS[name])(x)))
+    assert sum(v.size for v in region.live() if v.form == "dot") <= most, str(region)
 
 
 @pytest.mark.share(2)

@@ -3,22 +3,26 @@
 Where all that reads the result of elementwise operations takes few of its elements (a gather, a slice), and nothing
 else reads what lies between, the operations are done to elements that are taken from their operands: each element is
 what it was. Views between, such as transposes, are put before the gather with it. What is taken of each part alike of
-what is joined or stacked is taken of the parts, and joined.
+what is joined or stacked is taken of the parts, and joined; rows and columns of a product are products of rows and
+columns (whose sums may be in another order, as those of products of fewer rows are).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from catena.compiler.graph import alike_places, trimming
-from catena.compiler.graph.forms import COSTLY, Concatenate, Map
+from catena.compiler.graph.forms import COSTLY, NOTHING, Concatenate, Map, Transpose
 from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.graph.ways_of_parts import Way, ways_of_parts
+from catena.compiler.graph.ways_of_products import ways_of_operands
 
 TAKES = ("gather", "slice", "dynamic_slice")
+WHOLES = ("concatenate", "dot")  # of which parts, or operands, are taken
 THROUGH = ("transpose", "reshape", "reverse", "slice", "dynamic_slice")
 FEW = 2  # one element of so many is taken at most
 GATHERED = 4  # what a gather takes one element in so many of, or fewer, is computed where it is read anyway
@@ -28,6 +32,7 @@ COUNTED = 1 << 10  # operations; more are not counted
 ROW = 8  # elements side by side
 MOST = 4  # ways in which elements of one value are taken
 PARTS = 16  # that are joined at most
+PRODUCTS = 1 << 12  # of two numbers, in a product that is worth it
 
 Ways = dict[tuple, Way]  # by what the views are; the last one of a way takes few elements
 
@@ -37,7 +42,7 @@ def take_first(region: Region) -> Region:
     if region.sites:
         return region  # what is tested is computed, whoever reads it
     for each in region.walk():
-        if any(v.form in TAKES and v.args[0].form in ("map", "concatenate", *THROUGH) for v in each.values):
+        if any(v.form in TAKES and v.args[0].form in ("map", *WHOLES, *THROUGH) for v in each.values):
             _Taking(each).apply()
     return region
 
@@ -73,11 +78,11 @@ class _Taking:
 
     def _ways(self, v: Value) -> Ways | None:
         """The ways in which elements of `v` are taken; None where it is read otherwise, or most of it."""
-        if v.number in self.kept or not (_is_elementwise(v) or _is_joined(v) or v.form in THROUGH):
+        if v.number in self.kept or not (_is_elementwise(v) or _is_whole(v) or v.form in THROUGH):
             return None
         found: Ways = {}
         for key, way in self._read(v):
-            if way is None or len(found) == MOST or v.form == "concatenate" and ways_of_parts(v, way) is None:
+            if way is None or len(found) == MOST or v.form in WHOLES and _ways_below(v, way) is None:
                 return None
             if key not in found or way[-1].number < found[key][-1].number:  # where the first one is, all can be made
                 found[key] = way
@@ -90,9 +95,9 @@ class _Taking:
             ways = self.ways.get(u.number)
             if ways is not None and u.form == "map":
                 yield from ways.items()
-            elif ways is not None and u.form == "concatenate":
+            elif ways is not None and u.form in WHOLES:
                 for way in ways.values():
-                    yield from ((_key_of(part), part) for a, part in zip(u.args, ways_of_parts(u, way)[0]) if a is v)
+                    yield from ((_key_of(part), part or None) for a, part in zip(u.args, _ways_below(u, way)) if a is v)
             elif ways is not None and first:
                 yield from (((_key(u), *key), (u, *way)) for key, way in ways.items())
             else:
@@ -111,7 +116,7 @@ class _Taking:
                 operands += min(x.size / v.size, 1.0) if x.size > 1 and x.form not in ("broadcast", "iota") else 0.0
                 continue
             costly = costly or _is_costly(x)
-            shared = shared or len(self.users[x.number]) > 1 and self.work[x.number] > AGAIN or x.form == "concatenate"
+            shared = shared or len(self.users[x.number]) > 1 and self.work[x.number] > AGAIN or x.form in WHOLES
             new = {a.number: a for a in x.args if a.number not in seen}
             seen.update(new)
             pending += new.values()
@@ -125,16 +130,31 @@ class _Taking:
 
     def _take(self, v: Value, key: tuple, way: Way) -> Value:
         """What is taken of a value of which nothing else is read."""
-        if v.form == "concatenate":
-            parts, d = ways_of_parts(v, way)
-            taken = tuple(self._of(a, _key_of(part), part) for a, part in zip(v.args, parts))
-            return self._new(way, v, "concatenate", taken, Concatenate(d))
+        if v.form in WHOLES:
+            taken = tuple(self._of(a, _key_of(part), part) for a, part in zip(v.args, _ways_below(v, way)))
+            return (self._join if v.form == "concatenate" else self._multiply)(v, way, taken)
         if v.form != "map":
             return self.taken[v.args[0].number, (_key(v), *key)]
         return self._new(way, v, "map", tuple(self._of(a, key, way) for a in v.args), v.params)
 
+    def _join(self, v: Value, way: Way, parts: tuple) -> Value:
+        return self._new(way, v, "concatenate", parts, Concatenate(ways_of_parts(v, way)[1]))
+
+    def _multiply(self, v: Value, way: Way, operands: tuple) -> Value:
+        """A product of what is taken of operands, turned where it is read so; dimensions of one element come and go."""
+        (lhs, rhs), (lc, rc, lb, rb) = operands, v.params.numbers
+        sides = (lhs, (*lc, *lb)), (rhs, (*rc, *rb))
+        free = (n for x, others in sides for d, n in enumerate(x.shape) if d not in others)
+        made = self._new(way, v, "dot", operands, v.params, (*(lhs.shape[d] for d in lb), *free))
+        perm = ways_of_operands(v, way)[1]
+        if perm != tuple(range(v.ndim)):
+            made = self._new(way, v, "transpose", (made,), Transpose(perm), tuple(made.shape[d] for d in perm))
+        return made if made.shape == way[-1].shape else self._new(way, v, "reshape", (made,), NOTHING)
+
     def _of(self, x: Value, key: tuple, way: Way) -> Value:
-        """What is taken of an operand."""
+        """What is taken of an operand; all of it where there is no way."""
+        if not way:
+            return x
         if (x.number, key) not in self.taken:
             self.taken[x.number, key] = self._viewed(x, way)
         return self.taken[x.number, key]
@@ -186,15 +206,24 @@ def _takes_rows(view: Value) -> bool:
 
 
 def _is_costly(v: Value) -> bool:
-    return v.form == "map" and v.params.op in COSTLY
+    return v.form == "dot" or v.form == "map" and v.params.op in COSTLY
 
 
 def _is_elementwise(v: Value) -> bool:
     return v.form == "map" and v.params.op != "checked"
 
 
-def _is_joined(v: Value) -> bool:
+def _is_whole(v: Value) -> bool:
+    """Whether it is joined of a few parts, or a product that is worth it."""
+    if v.form == "dot":
+        return v.size * math.prod(v.args[0].shape[d] for d in v.params.numbers[0]) >= PRODUCTS
     return v.form == "concatenate" and len(v.args) <= PARTS and all(a.size for a in v.args)
+
+
+def _ways_below(v: Value, way: Way) -> list[Way] | None:
+    """The ways that take of each part or operand what `way` takes of the whole; None where there are none such."""
+    found = (ways_of_operands if v.form == "dot" else ways_of_parts)(v, way)
+    return found and found[0]
 
 
 def _key(view: Value) -> tuple:
