@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from catena.compiler.emit import parallel
 from catena.compiler.emit.amx import lanes_of
+from catena.compiler.emit.branches import each_way
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.types import Type
 from catena.compiler.plan.amx import BYTES, GROUP, SIDE, AmxPacking
@@ -70,28 +71,44 @@ def _line(e: Emitter, b: str, term: str, last: str, by_term: str) -> tuple[str, 
 
 
 def _group(e: Emitter, t: Type, lines: list[tuple[str, str, str]], column: str, there: str, to: str) -> None:
-    """Packs a group of terms of a panel, so many columns of which are there."""
-    each, v = GROUP // t.bytes, f"<{HALF} x {t.memory}>"
-    order = ", ".join(f"i32 {i % each * HALF + i // each}" for i in range(each * HALF))
-    for half in range(SIDE // HALF):
-        some, found, size = lanes_of(e, there, HALF, half * HALF), [], HALF
-        for line, _, is_there in lines:
-            mask = e.op(f"select i1 {is_there}, <{HALF} x i1> {some}, <{HALF} x i1> zeroinitializer")
-            place = e.element(e.element(line, t.memory, column), t.memory, half * HALF)
-            found.append(
-                e.op(
-                    f"call {v} @llvm.masked.load.v{HALF}{t.memory}.p0(ptr {place}, i32 {t.bytes}, "
-                    f"<{HALF} x i1> {mask}, {v} zeroinitializer)"
-                )
+    """Packs a group of terms of a panel, so many columns of which are there; where all are, without masks, which take
+    longer than all else.
+    """
+    is_whole = e.op(f"icmp eq i64 {there}, {SIDE}")
+    for _, _, is_there in lines[1:]:  # the first one is
+        is_whole = e.op(f"and i1 {is_whole}, {is_there}")
+    for whole in each_way(e, is_whole):
+        for half in range(SIDE // HALF):
+            some = None if whole else lanes_of(e, there, HALF, half * HALF)
+            _half(
+                e, t, lines, e.op(f"add nuw nsw i64 {column}, {half * HALF}"), some, e.element(to, "i8", half * BYTES)
             )
-        while len(found) > 1:
-            found = [_joined(e, t, size, x, y) for x, y in zip(found[::2], found[1::2])]
-            size *= 2
-        whole = f"<{size} x {t.memory}>"
-        x = e.op(f"shufflevector {whole} {found[0]}, {whole} poison, <{size} x i32> <{order}>")
-        e.do(f"store {whole} {x}, ptr {e.element(to, 'i8', half * BYTES)}, align {BYTES}")
     for _, later, _ in lines:
         e.do(f"call void @llvm.prefetch.p0(ptr {e.element(later, t.memory, column)}, i32 0, i32 3, i32 1)")
+
+
+def _half(e: Emitter, t: Type, lines: list[tuple[str, str, str]], column: str, some: str | None, to: str) -> None:
+    """Packs a group of terms of a register of columns, `some` of them, or all that are there."""
+    each, v, found, size = GROUP // t.bytes, f"<{HALF} x {t.memory}>", [], HALF
+    for line, _, is_there in lines:
+        place = e.element(line, t.memory, column)
+        if some is None:
+            found.append(e.op(f"load {v}, ptr {place}, align {t.bytes}"))
+            continue
+        mask = e.op(f"select i1 {is_there}, <{HALF} x i1> {some}, <{HALF} x i1> zeroinitializer")
+        found.append(
+            e.op(
+                f"call {v} @llvm.masked.load.v{HALF}{t.memory}.p0(ptr {place}, i32 {t.bytes}, "
+                f"<{HALF} x i1> {mask}, {v} zeroinitializer)"
+            )
+        )
+    while len(found) > 1:
+        found = [_joined(e, t, size, x, y) for x, y in zip(found[::2], found[1::2])]
+        size *= 2
+    order = ", ".join(f"i32 {i % each * HALF + i // each}" for i in range(each * HALF))
+    v = f"<{size} x {t.memory}>"
+    x = e.op(f"shufflevector {v} {found[0]}, {v} poison, <{size} x i32> <{order}>")
+    e.do(f"store {v} {x}, ptr {to}, align {BYTES}")
 
 
 def _joined(e: Emitter, t: Type, size: int, x: str, y: str) -> str:
