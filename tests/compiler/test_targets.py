@@ -123,3 +123,25 @@ def test_processors_that_gather_are_told_to():
     """LLVM would test the mask of each lane, and jump."""
     assert "+fast-gather" in X86_64_V3._replace(cpu="znver3").flags.split(",")
     assert "+fast-gather" not in X86_64_V3.flags.split(",")
+
+
+NARROW = """
+import numpy as np, catena as jax
+jax.config.update("jax_enable_x64", True)
+rng, info = np.random.default_rng(0), np.finfo(np.float64)
+largest = 0.0
+for row in range(8):
+    x, y = rng.standard_normal((2, 64, 48))
+    x[:, row::8] = rng.integers(1, 1000, (64, 6)) * info.smallest_subnormal
+    exact = (x.astype(np.longdouble).T @ y.astype(np.longdouble))[row::8]
+    got = np.asarray(jax.jit(lambda x, y: x.T @ y)(x, y))[row::8]
+    largest = max(largest, float(np.max(abs(got - exact)) / info.smallest_subnormal))
+print(largest)
+"""
+
+
+def test_all_rows_of_a_tile_are_looked_at_where_vectors_are_shorter():
+    """Of a left operand whose rows lie beside each other: subnormal sums are rounded once, whichever row they are in."""
+    if not X86_64.features <= host._native().features:
+        pytest.skip("this is no x86-64")
+    assert float(script(NARROW, CATENA_TARGET="x86-64")) < 0.51

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from catena.compiler.emit.branches import when, when_it_leaves
+from catena.compiler.emit.branches import each_way, when, when_it_leaves
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.masks import any_lane
 from catena.compiler.emit.module import COLD
@@ -214,26 +214,44 @@ class _Careful:
         numbers. Rows are copied; but those whose columns lie side by side stay where none has any.
         """
         e = self.e
-        found, source, step, copied = e.slot("i1", 1), e.slot("ptr", 8), e.slot("i64", 8), e.slot("i1", 1)
-        for slot, x in ((found, "i1 false"), (source, "ptr %a"), (step, "i64 %step"), (copied, "i1 true")):
+        found, source, step = e.slot("i1", 1), e.slot("ptr", 8), e.slot("i64", 8)
+        for slot, x in ((found, "i1 false"), (source, "ptr %a"), (step, "i64 %step")):
             e.do(f"store {x}, ptr {slot}")
         is_apart = e.op("icmp ne i64 %by_a, 1")
-        row, opened = e.begin_loop(0, "%rows")
-        e.store(self.power, "0", self._at(self.room.powers_of_rows, row), 1)
-        e.end_loop(opened)
-        with when(e, e.op(f"and i1 {is_apart}, {e.op('icmp eq i64 %step, 1')}")):
-            self._look_at_columns(copied)
-        is_copied = e.op(f"load i1, ptr {copied}")
-        with when(e, e.op(f"and i1 {is_apart}, {is_copied}")):
-            self._bring_together(source, step)
-        with when(e, is_copied):
+        beside = e.op(f"and i1 {is_apart}, {e.op('icmp eq i64 %step, 1')}")
+        for is_beside in each_way(e, beside):
+            if is_beside:
+                self._copy_columns(found)
+                continue
+            with when(e, is_apart):
+                self._bring_together(source, step)
             self._copy_rows(source, step, found)
-        a, row = self._choose(is_copied, "ptr", self.room.a, "%a"), self._choose(is_copied, "i64", "%k", "%step")
-        return a, row, self._choose(is_copied, "i64", "1", "%by_a"), e.op(f"load i1, ptr {found}")
+        some = e.op(f"load i1, ptr {found}")
+        is_copied = e.op(f"or i1 {some}, {e.op(f'xor i1 {beside}, true')}")
+        row, by_a = self._choose(beside, "i64", "1", "%k"), self._choose(beside, "i64", "%rows", "1")
+        a, by_a = self._choose(is_copied, "ptr", self.room.a, "%a"), self._choose(is_copied, "i64", by_a, "%by_a")
+        return a, row, by_a, some
 
-    def _look_at_columns(self, copied: str) -> None:
-        least, _ = self._look("%a", "%by_a", 1, lambda term: self._below("0", "%rows"))
-        self.e.do(f"store i1 {self._any(self.numbers.is_small(least, self.width))}, ptr {copied}")
+    def _copy_columns(self, found: str) -> None:
+        """Copies rows whose columns lie side by side, as they do, if some have small numbers: those multiplied."""
+        e, n = self.e, self.numbers
+        row, opened = e.begin_loop(0, "%rows", self.width)
+        there = self._below(row, "%rows")
+        least, largest = self._look(self._at("%a", row), "%by_a", 1, lambda term: there)
+        powers = n.power(least, largest, self.width)
+        self._note(self._any(e.op(f"and {n.truths} {there}, {n.is_scaled(powers)}")), found)
+        e.store(self.power, powers, self._at(self.room.powers_of_rows, row), self.width, mask=there)
+        e.end_loop(opened)
+        with when(e, e.op(f"load i1, ptr {found}")):
+            row, opened = e.begin_loop(0, "%rows", self.width)
+            there = self._below(row, "%rows")
+            powers = e.load(self.power, self._at(self.room.powers_of_rows, row), self.width, mask=there)
+            term, terms = e.begin_loop(0, "%k")
+            x = e.load(self.type, self._at(self._at("%a", row), term, "%by_a"), self.width, mask=there)
+            copy = self._at(self._at(self.room.a, row), term, "%rows")
+            e.store(self.type, n.scaled(x, powers), copy, self.width, mask=there)
+            e.end_loop(terms)
+            e.end_loop(opened)
 
     def _bring_together(self, source: str, step: str) -> None:
         """Copies rows whose terms lie apart."""
