@@ -57,6 +57,16 @@ def test_comparisons():
             needs_number()
 
 
+def test_the_lesser_and_the_greater_one():
+    least, most = jax.core.min_dim, jax.core.max_dim
+    assert [str(d) for d in (least(A, 64), most(A, B), least(A + 3, B))] == ["min(a, 64)", "max(a, b)", "min(a + 3, b)"]
+    assert most(A, 1) is A and least(A, A + 1) is A and least(A, 1) == 1 and least(4, 3) == 3
+    told = jax.eval_shape(lambda x: x[: min(x.shape[0], 64), -9:], struct(A, B))
+    assert str(told.shape) == "(min(a, 64), min(b, 9))"
+    with pytest.raises(TypeError, match="interpreted as an integer"):
+        least(A, 2.5)
+
+
 def test_scopes_do_not_mix():
     (other,) = export.symbolic_shape("a")
     with pytest.raises(ValueError, match="different scopes"):

@@ -242,3 +242,13 @@ def test_numpy_arrays_stay_numpys_where_they_are_reshaped():
 
     numpy.testing.assert_array_equal(catena.jit(f)(), M.reshape(4, 3, order="F") + 1)
     assert known == [True] and type(jnp.reshape(M, 12)) is numpy.ndarray
+
+
+@pytest.mark.parametrize("indices", [[8], [2, 8], [4, 2], [-2], [2, -1]])
+def test_splits_beyond_the_axis_and_backwards_are_refused(indices):
+    for split in (jnp.split, jnp.array_split, jnp.hsplit, lambda x, i: jnp.vsplit(x[:, None], i)):
+        with pytest.raises(ValueError, match="must be nonnegative"):
+            split(jnp.arange(6), indices)
+        with pytest.raises(ValueError, match="must be nonnegative"):
+            catena.jit(lambda x: split(x, indices))(jnp.arange(6))
+    assert [x.shape for x in jnp.split(jnp.arange(6), [3, 3, 6])] == [(3,), (0,), (3,), (0,)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from catena.lax import broadcast_shapes
-from catena.numpy.vectorization import checked, note_sizes, parse, split_excluded
+from catena.numpy.vectorization import checked, core_sizes, parse, split_excluded
 
 
 def _apply_excluded(
@@ -63,11 +63,8 @@ def _parse_input_dimensions(args: Sequence, input_core_dims: Sequence[tuple], er
         raise TypeError(
             f"wrong number of positional arguments: expected {len(input_core_dims)}, got {len(args)} {error_context}"
         )
-    sizes: dict[str, int] = {}
-    stacks = []
-    for array, core in zip(args, input_core_dims, strict=True):
-        note_sizes(sizes, array.shape, core, error_context)
-        stacks.append(array.shape[: array.ndim - len(core)])
+    sizes = core_sizes(args, input_core_dims, error_context)
+    stacks = [array.shape[: array.ndim - len(core)] for array, core in zip(args, input_core_dims, strict=True)]
     return broadcast_shapes(*stacks), sizes
 
 

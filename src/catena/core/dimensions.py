@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from catena.core.context import context
 from catena.core.errors import InconclusiveDimensionOperation
 from catena.core.named import NamedTuple
 
@@ -69,6 +70,31 @@ FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "max": max,
     "min": min,
 }
+
+
+def called(name: str, a: Dimension | int, b: Dimension | int) -> Dimension | int:
+    """A function of two lengths: one of them where it is known that this is the lesser or greater one.
+
+    Raises:
+      KeyError: there is no function of this name.
+    """
+    function = FUNCTIONS[name]
+    if name in ("floordiv", "mod") or isinstance(a, int) and isinstance(b, int):
+        return function(a, b)
+    low, high = bounds(a - b)
+    if low >= 0 or high <= 0:
+        return a if (low >= 0) == (name == "max") else b
+    return (a if isinstance(a, Dimension) else b).called(name, a, b)  # type: ignore[union-attr]
+
+
+STANDING_IN = "numbers for symbolic dimensions"  # whose traces are not those of users, which are counted
+
+
+def stand_in() -> bool:
+    """Whether a function is traced where lengths stand for symbolic ones: what is written has to hold for others."""
+    return context.recorded == STANDING_IN
+
+
 UNKNOWN = "unknown_"  # how variables begin that stand for what no expression tells, which may be nothing
 _numbers = itertools.count()
 

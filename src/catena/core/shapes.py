@@ -5,12 +5,18 @@ import operator
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.dimensions import Dimension, called
 
-INTEGERS = frozenset({int})
+_INTEGERS = frozenset({int})
 MOST_AXES = 64  # as many as NumPy's arrays, which hold ours, can have
 
 
 NUMPY_SORTS = 32  # NumPy's sorts and searches go by an older iterator, which knows no more axes
+
+
+def is_plain(shape) -> bool:
+    """Whether a shape is a tuple of Python's integers already."""
+    return type(shape) is tuple and _INTEGERS.issuperset(map(type, shape))
 
 
 def check_axes(shape):
@@ -20,21 +26,26 @@ def check_axes(shape):
 
 
 def max_dim(d1, d2):
-    """The greater one of two lengths.
+    """The greater one of two lengths, which may be symbolic.
 
     >>> max_dim(2, 3)
     3
     """
-    return d1 if operator.index(d1) >= operator.index(d2) else d2
+    return _one_of("max", d1, d2)
 
 
 def min_dim(d1, d2):
-    """The smaller one of two lengths.
+    """The smaller one of two lengths, which may be symbolic.
 
     >>> min_dim(2, 3)
     2
     """
-    return d1 if operator.index(d1) <= operator.index(d2) else d2
+    return _one_of("min", d1, d2)
+
+
+def _one_of(name: str, d1, d2):
+    lengths = [d if isinstance(d, Dimension) else operator.index(d) for d in (d1, d2)]
+    return called(name, *lengths)
 
 
 def broadcast_shapes(*shapes: tuple) -> tuple:

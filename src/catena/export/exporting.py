@@ -61,16 +61,18 @@ def export(
 
     def exporting(*args: Any, **kwargs: Any) -> Exported:
         if given := symbolic_shapes.symbolic((args, kwargs)):
-            at = functools.partial(symbolic_shapes.at, exporting, args, kwargs)
-            return export_for_lengths(at, given)
+            return export_for_lengths(functools.partial(symbolic_shapes.at, made_for, args, kwargs), given)
+        made = made_for(*args, **kwargs)
+        write_programs([made._program])  # says now what cannot be written
+        return made
+
+    def made_for(*args: Any, **kwargs: Any) -> Exported:
         traced = fun_jit.trace(*args, **kwargs)
         call = traced._call
         outer = [x for x in call.outer if isinstance(x, (Tracer, Cell))]
         if outer:
             raise ValueError(f"{traced.fun_name} closes over {outer[0]!r}; pass it as an argument to export it")
-        made = exported_of(call.closed, traced.fun_name, traced.in_tree, traced.out_tree, names, checks)
-        write_programs([made._program])  # says now what cannot be written
-        return made
+        return exported_of(call.closed, traced.fun_name, traced.in_tree, traced.out_tree, names, checks)
 
     return exporting
 

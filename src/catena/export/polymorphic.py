@@ -13,6 +13,7 @@ another above is seen by that.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ from catena.core.aval import ShapedArray
 from catena.core.config import overridden
 from catena.core.dimensions import Dimension, Scope
 from catena.core.errors import InconclusiveDimensionOperation
+from catena.core.named import NamedTuple
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import leaf_value
 from catena.core.tree import tree_flatten, tree_leaves, tree_unflatten
@@ -51,6 +53,7 @@ class Template:
 
     scope: Scope
     names: list[str]  # of the variables
+    points: list[dict[str, int]]  # lengths that tell the expressions
     data: dict
     arrays: list[Array]
 
@@ -67,46 +70,110 @@ class Template:
         )
 
 
-def template_of(at: Callable, scope: Scope, names: list[str], given: list[Dimension], constants: Arrays) -> Template:
+class Traced(NamedTuple):
+    """A function for some lengths, and what is written of it."""
+
+    function: Exported
+    written: dict
+    programs: list
+
+    @property
+    def form(self) -> list:
+        """The operations of its programs."""
+        return [[equation[0] for equation in p["equations"]] for p in self.programs]
+
+
+def _traced(at: Callable[[dict], Exported], constants: Arrays) -> Callable[[dict], Traced]:
+    """From lengths to what is traced and written for these, once each."""
+    known: dict[tuple, Traced] = {}
+
+    def remembered(lengths: dict[str, int]) -> Traced:
+        key = tuple(lengths.items())
+        if key not in known:
+            with overridden("recorded", dimensions.STANDING_IN):
+                function = at(lengths)
+            writer, (number,) = write_programs([function._program], constants)
+            known[key] = Traced(function, function.written(number), writer.programs)
+        return known[key]
+
+    return remembered
+
+
+def template_of(
+    traced: Callable[[dict], Traced],
+    scope: Scope,
+    names: list[str],
+    points: list[dict[str, int]],
+    given: list[Dimension],
+    constants: Arrays,
+) -> Template:
     """A function as data.
 
     Arguments:
-      at: from lengths to the function for these.
+      traced: from lengths to the function for these.
       scope, names: of the variables.
+      points: lengths that tell expressions.
       given: symbolic dimensions, which are expressions as they stand.
       constants: where arrays are written.
     Raises:
       Differ: its programs are not of one form.
     """
-    points = symbolic_shapes.lengths_of(scope, names)
-    functions = [at(lengths) for lengths in points]
-    found = [write_programs([e._program], constants) for e in functions]
+    found = [traced(lengths) for lengths in points]
     told = Told(scope, points, given, {})
+    avals = [(x.function.in_avals, x.function.out_avals) for x in found]
     data = {
-        "function": merged([e.written(number) for e, (_, (number,)) in zip(functions, found, strict=True)], told),
-        "programs": merged_programs([writer.programs for writer, _ in found], told),
-        "types": merged([[[write_aval(a) for a in x] for x in (e.in_avals, e.out_avals)] for e in functions], told),
+        "function": merged([x.written for x in found], told),
+        "programs": merged_programs([x.programs for x in found], told),
+        "types": merged([[[write_aval(a) for a in each] for each in both] for both in avals], told),
     }
-    return Template(scope, names, data, constants.kept)
+    return Template(scope, names, points, data, constants.kept)
 
 
-def check_lengths(at: Callable, template: Template, constants: Arrays) -> None:
+def _template_for_all(
+    traced: Callable[[dict], Traced], scope: Scope, names: list[str], given: list[Dimension], constants: Arrays
+) -> Template:
+    """The template that holds for all lengths: told by those about a hundred, or by smaller ones, too, where lengths
+    are the lesser or greater of two.
+
+    Raises:
+      Differ: there is none.
+    """
+
+    def made(points: list[dict[str, int]]) -> Template:
+        template = template_of(traced, scope, names, points, given, constants)
+        check_lengths(traced, template)
+        return template
+
+    usual = symbolic_shapes.lengths_of(scope, names)
+    try:
+        return made(usual)
+    except Differ:
+        others = symbolic_shapes.spread([symbolic_shapes.SMALL_AND_LARGE] * len(names), names, scope)
+        form, alike = traced(usual[0]).form, []
+        for lengths in others:
+            with contextlib.suppress(Exception):  # what the user's function raises is told by the first attempt
+                alike += [lengths] * (traced(lengths).form == form and lengths not in usual)
+        with contextlib.suppress(Differ):
+            return made(usual + alike)
+        raise
+
+
+def check_lengths(traced: Callable[[dict], Traced], template: Template) -> None:
     """Raise where there is no program for some lengths, or another one that computes something else: where a length is
-    that of a slice, or 1, tracing leaves out what does nothing.
+    1, tracing leaves out what does nothing.
 
     Arguments:
-      at: from lengths to the function for these.
+      traced: from lengths to the function for these.
     """
     others, raised = [], None
     for lengths in _tried(template.scope, template.names):
         try:
-            function = at(lengths)
+            found = traced(lengths)
         except Exception as error:  # the user's function may raise anything: it is told below
             others, raised = [*others, lengths], error
             continue
-        writer, _ = write_programs([function._program], constants)
-        if writer.programs != filled(template.data["programs"], lengths) and (
-            max(lengths.values()) > MOST_COMPUTED or not _compute_the_same(function, template, lengths)
+        if found.programs != filled(template.data["programs"], lengths) and (
+            max(lengths.values()) > MOST_COMPUTED or not _compute_the_same(found.function, template, lengths)
         ):
             others.append(lengths)
     if others:
@@ -126,7 +193,7 @@ def _compute_the_same(one: Exported, template: Template, lengths: dict[str, int]
         other = template.at(lengths)
     except ValueError:  # its types do not fit
         return False
-    if one.out_avals != other.out_avals:
+    if (one.in_avals, one.out_avals) != (other.in_avals, other.out_avals):
         return False
     rng = np.random.default_rng(0)
     args, kwargs = tree_unflatten(one.in_tree, [_drawn(a, rng) for a in one.in_avals])
@@ -154,14 +221,9 @@ def _tried(scope: Scope, names: list[str]) -> list[dict[str, int]]:
     for name in names:
         low = int(scope.bounds(name)[0])
         each.append(sorted({*TRIED, max(low, 2), low + 1, 2 * low}))
-    count = max(map(len, each))
-    found = [{name: n[(k + 3 * j) % len(n)] for j, (name, n) in enumerate(zip(names, each))} for k in range(count)]
-    found.append(dict.fromkeys(names, 1))
-    return [lengths for lengths in found if _are_allowed(scope, lengths)]
-
-
-def _are_allowed(scope: Scope, lengths: dict[str, int]) -> bool:
-    return scope.holds(lengths) and all(n >= scope.bounds(name)[0] for name, n in lengths.items())
+    found = symbolic_shapes.spread(each, names, scope)
+    ones = dict.fromkeys(names, 1)
+    return [*found, ones] if symbolic_shapes.are_allowed(scope, ones) else found
 
 
 # ---- the function
@@ -226,7 +288,10 @@ class Polymorphic(Exported):
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
         program, constants, given = self._program, Arrays(), symbolic_shapes.symbolic(self.in_avals)
-        chain = [template_of(e.at, program.scope, program.names, given, constants) for e in chain_of(self, vjp_order)]
+        chain = [
+            template_of(_traced(e.at, constants), program.scope, program.names, e._program.points, given, constants)
+            for e in chain_of(self, vjp_order)
+        ]
         head = {
             "variables": program.names,
             "constraints": [[str(c.left), c.relation, str(c.right)] for c in program.scope.constraints],
@@ -280,20 +345,6 @@ def _made(template: Template, get_vjp: Callable | None, function: Exported) -> P
     return Polymorphic(**known | {"in_avals": taken, "out_avals": returned, "_program": template, "_get_vjp": get_vjp})
 
 
-def _kept(at: Callable[[dict], Exported]) -> Callable[[dict], Exported]:
-    """The same, each function made once."""
-    known: dict[tuple, Exported] = {}
-
-    def remembered(lengths: dict[str, int]) -> Exported:
-        key = tuple(lengths.items())
-        if key not in known:
-            with overridden("recorded", symbolic_shapes.STANDING_IN):
-                known[key] = at(lengths)
-        return known[key]
-
-    return remembered
-
-
 def export_for_lengths(at: Callable[[dict], Exported], given: list[Dimension]) -> Polymorphic:
     """The function that was exported for some lengths, for all.
 
@@ -304,11 +355,11 @@ def export_for_lengths(at: Callable[[dict], Exported], given: list[Dimension]) -
       ValueError: shapes do not tell all variables. InconclusiveDimensionOperation: programs are of several forms.
     """
     scope, names = symbolic_shapes.variables(given)
-    functions, constants = _kept(at), Arrays()
-    first = functions(symbolic_shapes.lengths_of(scope, names)[0])
+    constants = Arrays()
+    traced = _traced(at, constants)
+    first = traced(symbolic_shapes.lengths_of(scope, names)[0]).function
     try:
-        template = template_of(functions, scope, names, given, constants)
-        check_lengths(at, template, constants)
+        template = _template_for_all(traced, scope, names, given, constants)
     except Differ as error:
         raise InconclusiveDimensionOperation(
             f"the program of {first.fun_name!r} hangs on the lengths of {', '.join(names)} otherwise than by "
@@ -322,7 +373,7 @@ def export_for_lengths(at: Callable[[dict], Exported], given: list[Dimension]) -
             f"the shapes of the arguments of {made.fun_name!r} do not tell {', '.join(sorted(unknown))}: each variable "
             "must be a length, or a multiple with something added, where the others are known"
         )
-    derivative = lambda _: export_for_lengths(lambda lengths: functions(lengths).vjp(), given)
+    derivative = lambda _: export_for_lengths(lambda lengths: traced(lengths).function.vjp(), given)
     return dataclasses.replace(made, _get_vjp=derivative)
 
 
@@ -340,7 +391,7 @@ def _read_function(head: dict, arrays: list[Array]) -> Polymorphic:
     scope = SymbolicScope([f"{left} {relation} {right}" for left, relation, right in head["constraints"]])
     points, made = symbolic_shapes.lengths_of(scope, names), None
     for item in reversed(expect(head["functions"], list, "the functions")):
-        template = Template(scope, names, read_data(item, scope), arrays)
+        template = Template(scope, names, points, read_data(item, scope), arrays)
         get_vjp = None if made is None else lambda _, derivative=made: derivative
         made = _made(template, get_vjp, template.at(points[0]))
     if made is None:

@@ -175,15 +175,8 @@ def _read(node: Any, scope: Scope) -> Any:
     if isinstance(node, ast.BinOp):
         return _OPERATORS[type(node.op)](_read(node.left, scope), _read(node.right, scope))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 2:
-        return _called(node.func.id, *(_read(a, scope) for a in node.args))
+        return dimensions.called(node.func.id, *(_read(a, scope) for a in node.args))
     raise TypeError
-
-
-def _called(name: str, a: Any, b: Any) -> Any:
-    function = dimensions.FUNCTIONS[name]
-    if name in ("floordiv", "mod") or isinstance(a, int) and isinstance(b, int):
-        return function(a, b)
-    return (a if isinstance(a, Dimension) else b).called(name, a, b)
 
 
 def symbolic_args_specs(

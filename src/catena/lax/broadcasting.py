@@ -204,7 +204,7 @@ def broadcast_shapes(*shapes):
     >>> lax.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    if all([type(s) is tuple and core_shapes.INTEGERS.issuperset(map(type, s)) for s in shapes]):
+    if all(map(core_shapes.is_plain, shapes)):
         return _broadcast_shapes(shapes)
     return _broadcast_shapes(tuple([canonical_shape(s, "broadcast_shapes") for s in shapes]))
 

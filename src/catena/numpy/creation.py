@@ -16,7 +16,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
-from catena.core.shapes import INTEGERS, check_axes, check_positions
+from catena.core.shapes import check_axes, check_positions, is_plain
 from catena.core.trace import Tracer
 from catena.lax.whole import whole
 from catena.numpy.boundary import (
@@ -58,7 +58,7 @@ def shape_argument(shape, what: str = "") -> tuple:
     """A shape, or one length, as a tuple of Python integers."""
     if type(shape) is int:
         sizes = (shape,)
-    elif type(shape) is tuple and INTEGERS.issuperset(map(type, shape)):
+    elif is_plain(shape):
         sizes = shape
     else:
         sizes = (

@@ -19,6 +19,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, live, make_array
+from catena.core.dimensions import stand_in
 from catena.core.errors import NonConcreteBooleanIndexError
 from catena.core.named import NamedTuple
 from catena.core.shapes import position_dtype
@@ -35,10 +36,11 @@ class Span(NamedTuple):
     step: int
     size: int
     length: int
+    for_all: bool = True  # lengths of the axis it is whole where it is for this one
 
     @property
     def whole(self) -> bool:
-        return self.size == self.length and self.step == 1
+        return self.size == self.length and self.step == 1 and self.for_all
 
 
 class Extent(NamedTuple):
@@ -229,7 +231,8 @@ def _span(item: slice, n: int, position: int) -> Span:
                 f"got {item} at position {position}"
             )
     start, stop, step = item.indices(n)
-    return Span(start, step, len(range(start, stop, step)), n)
+    for_all = not stand_in() or item.start in (None, 0) and item.stop is None
+    return Span(start, step, len(range(start, stop, step)), n, for_all)
 
 
 def traced_mask(index):

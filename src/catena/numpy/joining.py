@@ -6,6 +6,7 @@ They are promoted to one dtype. The parts that arrays are split into are views.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -390,8 +391,7 @@ def _section_sizes(name: str, indices_or_sections, n: int, uneven: bool) -> list
         indices_or_sections = as_array_argument(name, indices_or_sections, 1)
     if _is_sequence(indices_or_sections):
         ends = [concrete_or_error(operator.index, i, what) for i in indices_or_sections]
-        ends = [0] + [min(max(i + n, 0) if i < 0 else i, n) for i in ends] + [n]
-        return [max(b - a, 0) for a, b in zip(ends, ends[1:], strict=False)]
+        return [b - a for a, b in itertools.pairwise([0, *ends, n])]
     count = static_int(indices_or_sections, what)
     if count <= 0:
         raise ValueError(f"{name}: number of sections must be positive, got {count}")
@@ -422,7 +422,7 @@ def split(ary: ArrayLike, indices_or_sections: Sections, axis: int = 0) -> list[
     Returns:
       A list of arrays.
     Raises:
-      ValueError: the axis is out of bounds, or cannot be divided into equal parts.
+      ValueError: the axis is out of bounds, or cannot be divided into equal parts; or an index is beyond the axis.
 
     >>> import catena.numpy as jnp
     >>> jnp.split(jnp.arange(4), [1])

@@ -134,15 +134,16 @@ def _apply_spans(x, spans: dict):
     if all(s.whole for s in spans.values()):
         return x
     starts, limits, strides, reverse = [0] * x.ndim, list(x.shape), [1] * x.ndim, []
-    for dim, (start, step, size, _) in spans.items():
+    for dim, (start, step, size, *_) in spans.items():
         if step < 0 and size:
             start, step = start + (size - 1) * step, -step
             reverse.append(dim)
         starts[dim] = start if size else 0
         limits[dim] = start + (size - 1) * step + 1 if size else 0
         strides[dim] = step if size > 1 else 1
-    if starts != [0] * x.ndim or limits != list(x.shape) or strides != [1] * x.ndim:
-        x = lax.slice(x, starts, limits, None if strides == [1] * x.ndim else strides)
+    steps = strides != [1] * x.ndim
+    if starts != [0] * x.ndim or limits != list(x.shape) or steps or not all(s.for_all for s in spans.values()):
+        x = lax.slice(x, starts, limits, strides if steps else None)
     return lax.rev(x, tuple(reverse)) if reverse else x
 
 

@@ -67,9 +67,7 @@ def vectorize(pyfunc: Callable, *, excluded: Any = frozenset(), signature: str |
             raise TypeError(f"wrong number of positional arguments: expected {len(inputs)}, got {len(given)} {note}")
         fun, inputs, given = _without_none(fun, inputs, given, signature)
         arrays = [_array(pyfunc, x, i) for i, x in enumerate(given)]
-        sizes: dict = {}
-        for array, core in zip(arrays, inputs, strict=True):
-            note_sizes(sizes, array.shape, core, note)
+        sizes = core_sizes(arrays, inputs, note)
         fun = fun if outputs is None else checked(fun, sizes, outputs, note)
         return _mapped(fun, inputs, arrays)
 
@@ -114,7 +112,15 @@ def _without_none(fun, inputs: list, given: list, signature: str | None) -> tupl
     return without_none, [inputs[i] for i in places], [given[i] for i in places]
 
 
-def note_sizes(sizes: dict, shape: tuple, core: tuple, note: str):
+def core_sizes(arrays, inputs: list, note: str) -> dict[str, int]:
+    """The sizes of the core dimensions of arrays, by name."""
+    sizes: dict[str, int] = {}
+    for array, core in zip(arrays, inputs, strict=True):
+        _note_sizes(sizes, array.shape, core, note)
+    return sizes
+
+
+def _note_sizes(sizes: dict, shape: tuple, core: tuple, note: str):
     """Note the sizes of core dimensions; those of one name must be equal."""
     if len(shape) < len(core):
         raise ValueError(
@@ -140,7 +146,7 @@ def checked(fun, sizes: dict, outputs, note: str):
         for part, core in zip(results, outputs, strict=True):
             if part.ndim != len(core):
                 raise ValueError(f"output shape {part.shape} does not match core dimensions {core} {note}")
-            note_sizes(sizes, part.shape, core, note)
+            _note_sizes(sizes, part.shape, core, note)
         return tuple(results) if many else results[0]
 
     return checking

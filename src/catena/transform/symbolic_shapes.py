@@ -3,14 +3,16 @@ results have of them is told by these.
 
 A rule of a primitive reckons with numbers. So the lengths that stand for variables are numbers, unlike each other and
 what programs are written with, and a length of a result is an expression that has the same value for each of them: a
-sum of products, or one that is divided. Where there is none, it is a variable of its own. What hangs on whether a
-length is small (`min(n, 64)`) is told as for large ones.
+sum of products, or one that is divided, or the lesser or greater of two of these (`min(n, 64)`): so there are small
+lengths among them. Where there is none, it is a variable of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,8 @@ from catena.core.tree import tree_leaves, tree_map
 USUAL = 83, 90, 97, 110, 131, 148, 159, 86, 95, 102, 117, 121, 136, 143, 171, 211
 OTHERS = 96, 160, 192, 224, 240, 288, 320, 7, 11, 13, 5, 3, 2, 4, 6, 8, 1, 128, 256, 384, 512, 640, 1024, 2048
 LENGTHS = USUAL + OTHERS
-STANDING_IN = "numbers for symbolic dimensions"  # whose traces are not those of users, which are counted
+# Those that tell what is the lesser or greater of two, where the others alone do not: small ones, and a large one.
+SMALL_AND_LARGE = 2, 4, 6, 9, 17, 40, 70, 600
 MOST_TRIED = 20_000  # combinations of these
 DIVISORS, SHIFTS = range(2, 33), sorted(range(-70, 71), key=abs)  # of lengths that are divided; the least come first
 
@@ -47,7 +50,14 @@ def shapes(function: Callable, args: tuple, kwargs: dict, given: list[Dimension]
     """
     scope, names = variables(given)
     points = lengths_of(scope, names)
+    usual = len(points)
     results = [at(function, args, kwargs, lengths) for lengths in points]
+    for lengths in spread([SMALL_AND_LARGE] * len(names), names, scope):
+        with contextlib.suppress(Exception):  # a function may be none of lengths so small
+            result = at(function, args, kwargs, lengths)
+            if _ranks(result) == _ranks(results[0]):
+                results.append(result)
+                points.append(lengths)
 
     def told(*each):
         if not all(type(x) is ShapeDtypeStruct for x in each):
@@ -55,10 +65,19 @@ def shapes(function: Callable, args: tuple, kwargs: dict, given: list[Dimension]
         if len({x.ndim for x in each}) > 1:
             raise ValueError(f"eval_shape: the rank of a result hangs on the lengths of {', '.join(names)}")
         dims = zip(*(x.shape for x in each), strict=True)
-        shape = [expression(d, points, scope, given) for d in dims]
+        shape = [
+            made
+            if (made := expression(d, points, scope, given)) is not None
+            else expression(d[:usual], points[:usual], scope, given)
+            for d in dims
+        ]
         return each[0].update(shape=tuple(dimensions.unknown(scope) if d is None else d for d in shape))
 
     return tree_map(told, *results)
+
+
+def _ranks(tree: Any) -> Any:
+    return tree_map(lambda x: getattr(x, "ndim", None), tree)
 
 
 def variables(given: list[Dimension]) -> tuple[Scope, list[str]]:
@@ -78,7 +97,7 @@ def at(function: Callable, args: tuple, kwargs: dict, lengths: dict[str, int]) -
         return x.update(shape=tuple(d if isinstance(d, int) else dimensions.value(d, lengths) for d in x.shape))
 
     try:
-        with overridden("recorded", STANDING_IN):
+        with overridden("recorded", dimensions.STANDING_IN):
             return function(*tree_map(with_numbers, args), **tree_map(with_numbers, kwargs))
     except Exception as error:
         stood = ", ".join(f"{n} for {name}" for name, n in lengths.items())
@@ -105,6 +124,18 @@ def lengths_of(scope: Scope, names: Sequence[str]) -> list[dict[str, int]]:
     return found
 
 
+def spread(each: Sequence[Sequence[int]], names: Sequence[str], scope: Scope) -> list[dict[str, int]]:
+    """Lengths of variables, as far as they are allowed: those of each go round, so that they meet others."""
+    count = max(map(len, each))
+    found = [{name: n[(k + 3 * j) % len(n)] for j, (name, n) in enumerate(zip(names, each))} for k in range(count)]
+    return [lengths for lengths in found if are_allowed(scope, lengths)]
+
+
+def are_allowed(scope: Scope, lengths: dict[str, int]) -> bool:
+    """Whether variables may have these lengths."""
+    return scope.holds(lengths) and all(n >= scope.bounds(name)[0] for name, n in lengths.items())
+
+
 def _lengths_from(least: int) -> tuple[int, ...]:
     """Lengths that may be tried of a variable: no less."""
     return LENGTHS if least <= 1 else (*(n for n in LENGTHS if n >= least), *(least + n for n in USUAL))
@@ -129,7 +160,39 @@ def expression(
     for tell in (_sum_of_products, _divided, _multiple_of_divided):
         if (made := tell(found, points, names, scope)) is not None:
             return made
+    return _of_two(found, points, scope, given)
+
+
+def _of_two(found, points, scope, given) -> Any:
+    """The lesser or greater of two lengths, of which one has the values at some points, and the other at the rest."""
+    order = sorted(range(len(points)), key=lambda i: sum(points[i].values()))
+    for one in _parts(found, points, scope, given, order):
+        rest = [i for i, p in enumerate(points) if dimensions.value(one, p) != found[i]]
+        if len(rest) == len(points):
+            continue
+        other = expression([found[i] for i in rest], [points[i] for i in rest], scope, given)
+        if other is None:
+            continue
+        for name in ("min", "max"):
+            if _has_values(made := dimensions.called(name, one, other), found, points):
+                return made
     return None
+
+
+def _parts(found, points, scope, given, order: list[int]) -> Iterator:
+    """Lengths that may have the values at some points: given ones, a constant, what the values are at
+    large points, and where one variable is less than another.
+    """
+    yield from given
+    constant, often = Counter(found).most_common(1)[0]
+    if often > 1:
+        yield constant
+    names = list(points[0])
+    ordered = [[i for i in order if points[i][a] < points[i][b]] for a, b in itertools.combinations(names, 2)]
+    for part in (order[len(order) // 2 :], *ordered):
+        made = _sum_of_products([found[i] for i in part], [points[i] for i in part], names, scope) if part else None
+        if made is not None:
+            yield made
 
 
 def _sum_of_products(found, points, names, scope) -> Any:
