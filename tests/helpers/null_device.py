@@ -61,6 +61,8 @@ ROWS = [  # reasons, files and tests that are skipped
      "test_long_arrays_have_the_bits_of_a_program_however_often",
      "test_a_long_array_has_the_bits_of_a_program_however_often",
      "test_folds_of_many_numbers_have_the_bits_of_a_program"),
+    (NATIVE, "compiler/test_careful.py", "test_they_are_compiled_when_there_are_such_numbers",
+     "test_programs_that_are_found_on_disk_find_them", "test_none_where_they_count_as_zeros"),
     (NATIVE, "compiler/test_checks.py", "test_debug_nans_run_nothing_twice",
      "test_large_arrays_report_the_first_element_on_any_thread"),
     (NATIVE, "compiler/test_fresh_lengths.py", "test_another_process_finds_the_same_bits"),

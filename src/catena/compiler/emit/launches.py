@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import bounds, interrupts, joins, parallel, staged, streams
+from catena.compiler.emit import bounds, careful, interrupts, joins, parallel, staged, streams
 from catena.compiler.emit.emitter import Emitter, divide
+from catena.compiler.emit.module import COLD
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.emit.sizes import Sizes, place_in
 from catena.compiler.graph import symbols
@@ -67,14 +68,20 @@ def call(w, step: Launch) -> tuple[str, list, list[int]]:
         name, sizes = _function(w, _text(w, *of_nest, sizes=step.parts))
     else:
         name, sizes = kernel(w, *of_nest)
-    return name, [*step.operands.values(), *([sizes] if sizes else [])], step.opened.whole(nest)
+    given, numbers = [*step.operands.values(), *([sizes] if sizes else [])], step.opened.whole(nest)
+    if step.careful is None:
+        return name, given, numbers
+    slow, own = kernel(w, step.careful, *of_nest[1:], is_careful=True)
+    tables = [bool(sizes), bool(own)]
+    text = careful.text(name, slow, len(step.operands), tables, bool(step.pause), len(numbers))
+    return w.function(text), [careful.memory(w), *given, *([own] if own else [])], numbers
 
 
 def chunks(w, step: Launch, ask: str | None = None) -> parallel.Chunks:
     """Likewise of one that is cut into chunks."""
     assert step.chunk is not None
     name, given, numbers = call(w, step)
-    each = [step.parts.get(b, 0) for b in step.operands]
+    each = [*([1] if step.careful else []), *(step.parts.get(b, 0) for b in step.operands)]
     each += [0] * (len(given) - len(each))
     return parallel.cut(name, given, numbers, step.cut, step.chunk, step.units, each, ask)
 
@@ -94,7 +101,9 @@ def _guard(w, e: Emitter, nest: Nest, own_function: bool, sizes=None) -> bounds.
 # ---- nests as functions --------------------------------------------------------------------------------------
 
 
-def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, pause=None) -> Kernel:
+def kernel(
+    w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, pause=None, is_careful: bool = False
+) -> Kernel:
     """The function that runs a nest on ranges of its open loops; equal nests have one, and are often one object."""
     one = None if symbols.is_recording() or w.sites is not None else (id(nest), in_place, opened, pause)
     if one in w.texts.of_nests:
@@ -103,12 +112,12 @@ def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, paus
     sizes = tuple(w.values[b].nbytes for b in buffers) if w.sites is not None else ()  # checks hang on them
     w.checks.calls += nest.is_checked
     told = 0 in nest.extents, joins.are_few(nest)  # what texts tell of open extents: where one is 0, there is none
-    key = (nest.key(buffers, dims), in_place, opened.key(nest), sizes, pause, w.tells, told)
+    key = (nest.key(buffers, dims), in_place, opened.key(nest), sizes, pause, w.tells, told, is_careful)
     known, name = w.texts.kernels, symbols.key(key)
     if name not in known:
         w.texts.variants[alike := _but_for_constants(name)] += 1
         floats = w.texts.variants[alike] > FEW_VARIANTS
-        known[name] = _remembered(w, (key, floats), nest, buffers, in_place, opened, pause, floats)
+        known[name] = _remembered(w, (key, floats), nest, buffers, in_place, opened, pause, floats, is_careful)
     if one is not None and not nest.is_checked:
         w.texts.of_nests[one] = known[name]
     return known[name]
@@ -148,10 +157,11 @@ def _text(
     opened: Open,
     pause: Pause | None,
     floats: bool = False,
+    is_careful: bool = False,
     sizes: dict | None = None,
 ) -> Text:
     """The function of a nest, which reads its constants, too, if its text tells no `floats`; `sizes` are those of
-    buffers that are parts of values.
+    buffers that are parts of values. One that `is_careful` is given the one in whose place it is called.
     """
     e, written = Emitter(), nest.written()
     table: list[int] = []
@@ -163,10 +173,11 @@ def _text(
         staged.write(e, nest, names, opened.ranges(), pause)
     else:
         NestWriter(e, nest, names, in_place, opened.ranges(), outer, guard, pause).write()
-    params = [f"ptr{'' if b in written else ' readonly'} %b{i}" for i, b in enumerate(buffers)]
+    params = ["ptr %plain"] if is_careful else []
+    params += [f"ptr{'' if b in written else ' readonly'} %b{i}" for i, b in enumerate(buffers)]
     params += ["ptr readonly %sizes"] if table else []
     params += [*(["ptr %ask"] if pause else []), *(f"i64 {x}" for x in outer), *opened.parameters]
-    head = f"({', '.join(params)}) nounwind {{"
+    head = f"({', '.join(params)}) {COLD if is_careful else 'nounwind {'}"
     fence = [streams.FENCE] if streams.are_in(nest) and not nest.rows else []
     return Text("\n".join([head, "entry:", *e.slots, *e.lines, *fence, "  ret void", "}"]), e.needs, table)
 

@@ -47,6 +47,13 @@ def has_noted(e: Emitter) -> str:
     return _has(e, _notes(e)[1], NOTED)
 
 
+def forget(e: Emitter, which: int = NOTED) -> None:
+    """Has the processor forget what it has noted, if it has noted such."""
+    slot, notes = _notes(e)
+    with when(e, _has(e, notes, which)):
+        _forget(e, slot, notes, which)
+
+
 def look_out(e: Emitter, met: str | int = MET) -> None:
     """Leaves a tile that is watched, and says what it has `met`, where the processor has noted a subnormal number."""
     with when_it_leaves(e, e.op(f"and i1 {has_noted(e)}, {e.op('icmp ne ptr %watch, null')}")):
@@ -60,9 +67,7 @@ class Watch:
     def __init__(self, e: Emitter):
         self.e, self.at, self.copied = e, e.slot(WATCH, 8), e.slot("i1", 1)
         e.slots.append(f"  store {WATCH} zeroinitializer, ptr {self.at}")
-        slot, notes = _notes(e)
-        with when(e, _has(e, notes, NOTED_RESULT)):  # of what ran before: exponentials have some
-            _forget(e, slot, notes, NOTED_RESULT)
+        forget(e, NOTED_RESULT)  # of what ran before: exponentials have some
 
     def begin_panel(self) -> None:
         """Forgets what is known of the panel before."""

@@ -19,7 +19,7 @@ from catena.compiler.graph.region import Region
 from catena.compiler.graph.simplify import simplify
 from catena.compiler.kernels import loops, schedules
 from catena.compiler.machine import X86_64, Machine
-from catena.compiler.native import cache, host, kept, lengths, link, shared, subnormal_products, workers
+from catena.compiler.native import host, kept, later, lengths, link, shared, workers
 from catena.compiler.native.executable import Executable, Parts
 from catena.compiler.native.image import image
 from catena.compiler.native.recording import replaced, traced
@@ -32,7 +32,6 @@ from catena.core.context import context
 from catena.core.errors import CompileError
 from catena.core.lazy import has_compiler
 from catena.core.stack import is_stack
-from catena.runtime.deferred import Deferred
 from catena.runtime.native import Code, Unit, units
 
 
@@ -225,28 +224,19 @@ def _kernels(division: shared.Plan, times: link.Times) -> dict[str, Code]:
     """Where the functions are that a program calls: new ones are compiled, and offered to other programs."""
     codes = dict(division.codes)
     for part in division.kernels:
-        code = _later(part) if part.arguments and cache.directory() is None else None
-        codes |= dict.fromkeys(part.exports, code or _code(part, codes, times))
+        unit = Unit(link.object_name(part.text, part.level), part.exports, part.imports)
+        code = later.put_off(unit, part.later) if part.later else None
+        codes |= dict.fromkeys(part.exports, code or _code(part, unit, codes, times))
+        kept.keep(unit)
         times.mark("load")
     return codes
 
 
-def _code(part: shared.Part, codes: dict[str, Code], times: link.Times) -> Code:
+def _code(part: shared.Part, unit: Unit, codes: dict[str, Code], times: link.Times) -> Code:
     """A part, compiled and loaded, beside the code that it calls."""
-    name = link.object_name(part.text, part.level)
-    compiled = link.object_code(name, part.text, times, part.level)
+    compiled = link.object_code(unit.name, part.text, times, part.level)
     linked = [codes[function.name] for function in part.imports]
-    unit = Unit(name, part.exports, part.imports)
-    kept.keep(unit)
     return Code(compiled, host.new_generator, linked, unit)
-
-
-def _later(part: shared.Part) -> Deferred | None:
-    """A part that is compiled when it is first called, if ever. Not where there is a cache on disk: there it is
-    compiled once, and programs that are found there find it.
-    """
-    unit = Unit(link.object_name(part.text, part.level), part.exports, part.imports)
-    return subnormal_products.made_later(unit, part.arguments, lambda: _code(part, {}, link.Times()))
 
 
 def loop_text(closed_jaxpr, name: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from catena.compiler.emit.module import COLD, Module, calls, digest, facts
 from catena.compiler.native import kept, link
+from catena.compiler.native.later import Written
 from catena.runtime.native import Code, Function
 
 
@@ -23,7 +24,7 @@ class Part:
     level: int  # LLVM's effort
     exports: dict[str, str]  # functions that others may call: what their machine code depends on, by name
     imports: list[Function]  # functions that it calls
-    arguments: int = 0  # of the only function, where that hardly ever runs
+    later: Written | None = None  # the only function, where that hardly ever runs
 
 
 @dataclass
@@ -64,7 +65,8 @@ def _part(module: Module, names: list[str], keys: dict[str, str], frequent: froz
 def _cold(module: Module, name: str, keys: dict[str, str], frequent: frozenset[str]) -> Part:
     """A function that hardly ever runs: at half of LLVM's effort it is nearly as quick as at all, at none half."""
     part = _part(module, [name], keys, frequent, 1)
-    part.arguments = module.functions[name].partition(")")[0].count(",") + 1
+    parameters = module.functions[name].partition(")")[0].split(",")
+    part.later = Written(part.text, part.level, parameters[0].partition("%")[2], len(parameters))
     return part
 
 

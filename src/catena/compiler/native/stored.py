@@ -13,11 +13,12 @@ import json
 import math
 import os
 import sys
+import zlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from catena.compiler.native import cache, host, workers
+from catena.compiler.native import cache, host, later, workers
 from catena.compiler.native.executable import Executable, Parts
 from catena.core import lazy
 from catena.core.config import TRACED
@@ -81,7 +82,7 @@ def find(
 
 
 # What reading raises where an entry is not what `keep` writes, JSON's and LLVM's errors among them.
-UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RuntimeError, OverflowError)
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RuntimeError, OverflowError, zlib.error)
 
 
 def _read(content: bytes, consts: Sequence, text: Callable[[], str]) -> tuple[Executable, dict] | None:
@@ -103,9 +104,12 @@ def codes_of(units: Sequence[Unit]) -> list[Code] | None:
         found = [one for key in unit.exports.values() if (one := known(key)) is not None]
         if len(found) < len(unit.exports):
             code, linked = cache.load(unit.name), resolved(unit.imports)
-            if code is None or linked is None:
+            if linked is None:
                 return None
-            found = [Code(code, host.new_generator, linked, unit)]
+            one = later.found(unit) if code is None else Code(code, host.new_generator, linked, unit)
+            if one is None:
+                return None
+            found = [one]
         codes += found
     return codes
 

@@ -13,7 +13,19 @@ from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import conditions, cutting, schedules, scheduling, short_rows
 from catena.compiler.kernels.loops import Nest, Store
 from catena.compiler.machine import Machine, Memory
-from catena.compiler.plan import ahead, alike, bands, elements, partial, pauses, ranges, sharing, staging, stitch
+from catena.compiler.plan import (
+    ahead,
+    alike,
+    bands,
+    careful,
+    elements,
+    partial,
+    pauses,
+    ranges,
+    sharing,
+    staging,
+    stitch,
+)
 from catena.compiler.plan.alike import Planned, Structure
 from catena.compiler.plan.nests import TOGETHER
 from catena.compiler.plan.planner import Frame, Planner
@@ -51,7 +63,8 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
     operands = p.operands(frame, nest)
     blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
     chunk = sharing.chunk(p.machine.sharing, nest, in_place, p.depth > 0, frame.awake)
-    if chunk is None and _in_place(nest, blocks, p.depth, frame.has_many_steps):
+    with_care = careful.nest(nest, p.machine) if p.depth else None
+    if with_care is None and chunk is None and _in_place(nest, blocks, p.depth, frame.has_many_steps):
         frame.steps.append(Launch(nest, operands, in_place))
         return
     apart = chunk is None and not nest.adds_floats
@@ -63,7 +76,7 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
     opened = ranges.choose(nest, in_place, nest.order[0] if chunk else None)
     units = sharing.work(nest)
     pause = pauses.plan(p.machine.sharing, nest, chunk / nest.extents[nest.order[0]] if chunk else 1)
-    frame.steps.append(Launch(nest, operands, in_place, opened, chunk, units=units, pause=pause))
+    frame.steps.append(Launch(nest, operands, in_place, opened, chunk, units=units, pause=pause, careful=with_care))
 
 
 def launch_alike(

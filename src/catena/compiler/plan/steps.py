@@ -59,7 +59,8 @@ class Launch(Step):
 
     `opened` are the loops whose ranges are arguments of the nest's function, None where the nest is written in place;
     `chunk` is how many iterations of the range at `cut` make a task for a thread, None for one call. Tasks leave
-    `parts[value]` bytes each in memory of their own. `pause` is where a long nest asks whether to go on.
+    `parts[value]` bytes each in memory of their own. `pause` is where a long nest asks whether to go on. `careful` is
+    the nest for where the processor has met subnormal numbers (see `plan.careful`).
     """
 
     nest: Nest
@@ -71,6 +72,7 @@ class Launch(Step):
     parts: dict[int, int] = field(default_factory=dict)
     units: int = 0
     pause: Any = None
+    careful: Nest | None = None
     names: dict[int, int] = field(default_factory=dict)  # of values, where the nest is that of an equal step
     name: ClassVar[str] = "launch"
 

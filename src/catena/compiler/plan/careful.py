@@ -1,0 +1,47 @@
+"""Loop nests that a loop repeats are written twice: once more for when the processor has met subnormal numbers.
+
+What decays comes to them: the front of what spreads into zeros, an average of what is no longer there. Processors take
+a hundred cycles for each product that has to do with one, and a loop would do so in every iteration. The second text
+asks before each product whether something is so small (see `graph.small`), which takes less than half as long again,
+and has the same bits. Which one runs is told by what the processor has noted while the nest ran last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from catena.compiler.graph.small import FACTORS, FLOATS, SQUARE
+from catena.compiler.kernels.body import Stmt
+from catena.compiler.kernels.loops import Nest
+from catena.compiler.machine import Machine
+from catena.core.context import context
+
+LEAST_BLOCKS = 128  # of lanes: of shorter nests it would take longer to ask
+MOST_PRODUCTS = 16
+ORDINARY = 2.0**-22  # a factor of no less, by which only subnormal numbers come to such
+
+
+def nest(plain: Nest, machine: Machine) -> Nest | None:
+    """The nest whose products ask whether their factors are small; None where it would be of no use."""
+    if not machine.stops_at_subnormals or context.flush_subnormals or context.check_bounds:
+        return None
+    if plain.sequential or plain.is_checked or plain.vector is None or plain.trips < LEAST_BLOCKS * plain.width:
+        return None
+    stmts = [_asking(plain, s) for s in plain.stmts]
+    changed = sum(a is not b for a, b in zip(stmts, plain.stmts))
+    return dataclasses.replace(plain, stmts=stmts) if 0 < changed <= MOST_PRODUCTS else None
+
+
+def _asking(nest: Nest, s: Stmt) -> Stmt:
+    if (s.op, s.attr) == SQUARE[:2]:
+        s = s._replace(op="square", attr=None)
+    if s.op not in FACTORS or s.attr is not None or s.type not in FLOATS:
+        return s
+    asked = tuple(k for k, a in enumerate(s.args[:2]) if not _is_ordinary(nest, a))
+    return s._replace(attr=asked) if asked else s
+
+
+def _is_ordinary(nest: Nest, i: int) -> bool:
+    """Whether a factor is taken to be no less than 2^-22, as coefficients are."""
+    s = nest.stmts[i]
+    return abs(s.attr) >= ORDINARY if s.op == "const" else not nest.depends[i] >> (nest.vector or 0) & 1

@@ -1,0 +1,133 @@
+"""Loops that come to subnormal numbers go on with nests that take care of them (`plan/careful.py`), with the same bits."""
+
+import platform
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena import lax
+from catena.compiler.native import cache, later
+from catena.compiler.native import compile as compiler
+from catena.core.config import override
+
+N = 192  # rows and columns: enough that threads share them, and that it is worth asking
+SPOT = np.zeros((N, N), np.float32)
+SPOT[90:100, 90:100] = 1
+on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="elsewhere such numbers are as quick as others")
+
+
+def around(u):
+    p = jnp.pad(u, 1)
+    return p[2:, 1:-1] + p[:-2, 1:-1] + p[1:-1, 2:] + p[1:-1, :-2] - 4 * u
+
+
+def reacting(u, v):
+    product = u * v * v
+    return u + 0.16 * around(u) - product + 0.035 * (1 - u), v + 0.08 * around(v) + product - 0.1 * v
+
+
+LOOPS = {
+    "what decays": (lambda u: 0.25 * u, 120),
+    "what spreads": (lambda u: u + 0.2 * around(u), 120),
+    "rows that decay by their own factors": (lambda u: u * jnp.linspace(0.1, 0.9, N)[:, None] ** 2, 60),
+    "squares": (lambda u: 0.99 * u * u + 1e-30 * u**2, 20),
+    "quotients": (lambda u: u / (3 + u) + 1e-42 / (1 + u), 90),
+    "quotients by what is large": (lambda u: u / (u + 1e5), 20),
+    "tiny coefficients": (lambda u: 1e-35 * jnp.roll(u, 1, 0) + u * 0.5, 40),
+    "sums of products": (lambda u: 0.3 * u + u * (0.1 * jnp.roll(u, 1)), 90),
+    "negative ones, and zeros": (lambda u: -0.4 * u * (u != 1), 120),
+    "what becomes infinite": (lambda u: jnp.where(u > 0.5, u * 3, u * 0.2), 90),
+}
+
+
+def repeated(step, times):
+    return lambda u: [lax.fori_loop(0, times, lambda i, u: step(u).astype(u.dtype), u)]
+
+
+def check(f, *args):
+    """The same bits as of a program that has no such nests."""
+    found = jax.jit(f)(*args)
+    with override("jax_check_bounds", True):
+        expected = jax.jit(f)(*args)
+    for a, b in zip(found, expected, strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", LOOPS)
+def test_bits_are_those_of_plain_nests(name, dtype):
+    step, times = LOOPS[name]
+    check(repeated(step, times), jnp.asarray(np.maximum(SPOT, np.float32(3e-36) * (SPOT.cumsum(1) > 0)), dtype))
+
+
+def test_two_carries_in_a_scan():
+    def f(u, v):
+        return lax.scan(lambda c, _: (reacting(*c), c[1].max()), (u, v), None, length=90)[0]
+
+    check(f, jnp.asarray(1 - 0.5 * SPOT), jnp.asarray(0.25 * SPOT))
+
+
+def test_numbers_that_come_and_go():
+    def step(u):
+        return jnp.where(u < 1e-39, u + 1, u * 1e-5)
+
+    check(repeated(step, 200), jnp.asarray(SPOT + 0.5))
+
+
+def test_halvings_are_exact_down_to_the_least_number():
+    u = jnp.asarray(np.full((N, N), 2.0**-20, np.float32))
+    (found,) = jax.jit(repeated(lambda u: u * 0.5, 129))(u)
+    np.testing.assert_array_equal(found, np.full((N, N), 2.0**-149))
+    (found,) = jax.jit(repeated(lambda u: u * 0.5, 130))(u)
+    np.testing.assert_array_equal(found, np.zeros((N, N)))
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """How many careful nests were compiled."""
+    count = []
+    code = later.link.object_code
+
+    def counted(name, text, *how):
+        count.extend([name] * ("ptr %plain" in text and " cold {" in text))
+        return code(name, text, *how)
+
+    monkeypatch.setattr(later.link, "object_code", counted)
+    with override("jax_check_bounds", False):
+        yield count
+
+
+@on_x86
+def test_they_are_compiled_when_there_are_such_numbers(compiled, folder):
+    def f(u, times):
+        return lax.fori_loop(0, times, lambda i, u: 0.37 * u + 0.13 * jnp.roll(u, 3), u)
+
+    program = jax.jit(f)
+    program(SPOT + 1, 50)
+    assert not compiled
+    program(SPOT + 1, 400)
+    assert len(compiled) == 1
+    program(SPOT + 1, 400)
+    assert len(compiled) == 1
+
+
+@on_x86
+def test_programs_that_are_found_on_disk_find_them(compiled, folder):
+    def executable():
+        closed = jax.make_jaxpr(lambda u: lax.fori_loop(0, 300, lambda i, u: 0.41 * u + 0.17 * jnp.roll(u, 5), u))(SPOT)
+        return compiler.compile_jaxpr(closed)
+
+    units = executable().parts.units
+    texts = [unit for unit in units if cache.load(unit.name) is None]
+    assert len(texts) == 1 and later.found(texts[0]) is not None and not compiled
+    (found,) = executable()(np.asarray(SPOT + 1))
+    assert len(compiled) == 1 and cache.load(texts[0].name) is not None
+    assert 0 < np.asarray(found).max() < 1e-38 or not np.asarray(found).any()
+
+
+def test_none_where_they_count_as_zeros():
+    with override("jax_flush_subnormals", True):
+        (found,) = jax.jit(repeated(lambda u: u * 0.5, 140))(jnp.asarray(SPOT))
+    np.testing.assert_array_equal(found, np.zeros((N, N)))
