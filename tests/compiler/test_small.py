@@ -204,6 +204,60 @@ def test_sums_of_products_in_loops():
 
 
 @np.errstate(all="ignore")
+def test_sums_next_to_the_middle_of_two_in_loops():
+    """Half a step of a sum, less a bit that a double has not: twice rounded, odd ones went up."""
+    rng = np.random.default_rng(11)
+    less = (rng.integers(1, 8, 4096) * 2.0**-23).astype(np.float32)
+    x, y = (1 + less) * np.float32(2.0**-67), (1 - less) * np.float32(2.0**-67)
+    exponents = np.where(rng.integers(0, 2, 4096), 2.0**-110, 2.0**-126)
+    z = ((1 + rng.integers(0, 1 << 23, 4096) * 2.0**-23) * exponents).astype(np.float32)
+    scale = np.where(exponents == 2.0**-126, 2.0**-16, 1).astype(np.float32)
+
+    def sums(told):
+        step = lambda carry, each: (carry * told(each[0]) + told(each[1]), carry)
+        return jax.jit(lambda x, y, z: jax.lax.scan(step, y, (jnp.stack([x, x]), jnp.stack([z, z])))[1][1])
+
+    assert_same(sums(maybe_small)(x, y * scale, z), sums(lambda x: x)(x, y * scale, z))
+
+
+@np.errstate(all="ignore")
+@pytest.mark.parametrize("shape", [(5, 16), (5, 37), (5, 6, 130)], ids=str)
+def test_products_of_many_that_may_be_small(shape):
+    """They are written twice, where some exponential is small and where none is; a quotient asks of its own."""
+    x, y = (numbers(int(np.prod(shape)), seed).reshape(shape) for seed in (12, 13))
+
+    def products(x, y):
+        made = [maybe_small(a) for a in x]
+        sums = made[0] * y[0] + made[1] * y[1]
+        return sums, made[2] * made[3], -made[3] * y[3], made[4] * y[4] * made[1], made[2] / y[2]
+
+    got, usual = jax.jit(products)(x, y), jax.jit(products)(np.ones_like(x), y)
+    for a, b in ((got, x), (usual, np.ones_like(x))):
+        want = b[0] * y[0] + b[1] * y[1], b[2] * b[3], -b[3] * y[3], b[4] * y[4] * b[1], b[2] / y[2]
+        for mine, theirs in zip(a, want, strict=True):
+            assert_same(mine, theirs)
+
+
+@np.errstate(all="ignore")
+@pytest.mark.parametrize("way", ["places", "columns", "two at once"])
+def test_products_of_many_from_other_places(way):
+    """What tells where numbers lie is written before them; columns of rows are read together."""
+    x, y = (numbers(40 * 6, seed).reshape(40, 6) for seed in (14, 15))
+    i = np.random.default_rng(16).integers(0, 40, (5, 70))
+    read = {
+        "places": lambda x: [x[:, k][i[k]] for k in range(5)],
+        "columns": lambda x: [x[:, k] for k in range(5)],
+        "two at once": lambda x: [x[k : k + 20, 2] for k in range(5)],
+    }[way]
+
+    def products(x, y, told):
+        return [told(a) * b for a, b in zip(read(x), read(y), strict=True)]
+
+    for mine, theirs in zip(jax.jit(lambda x, y: products(x, y, maybe_small))(x, y), products(x, y, lambda x: x)):
+        assert_same(mine, theirs)
+
+
+@np.errstate(all="ignore")
 def test_sums_of_all_that_are_added_in_loops():
     """Each of many numbers was rounded together with a product of subnormal ones: 8 times as long."""
     x, z = np.linspace(-103, -88, 33, dtype=np.float32), numbers(300, 10)
@@ -231,7 +285,7 @@ PROGRAMS = {
     "a product with a vector": (lambda x, y: jnp.exp(jnp.outer(x, jnp.ones(100))).T @ y, []),
     "a product of long sums": (
         lambda x, y: jnp.exp(jnp.outer(x, jnp.ones(100))) @ jnp.ones(100),
-        ["small_product_sum"],
+        ["found_small_product_sum"],
     ),
     "a sum in a loop": (
         lambda x, y: jax.lax.fori_loop(0, 9, lambda i, c: c * jnp.exp(x) + y, y),
@@ -249,6 +303,8 @@ PROGRAMS = {
     "a sum with a choice": (lambda x, y: (jnp.where(x > 0, y, 0) + jnp.exp(x)) * y, ["small_product"]),
     "a sum with a pad": (lambda x, y: (jnp.exp(x) - jnp.pad(y[:9], (0, 31))) * y, ["small_product"]),
     "a sum with one": (lambda x, y: (1 + jnp.exp(x)) * y, []),
+    "many in one sum": (lambda x, y: sum(jnp.exp(k * x) * (y + k) for k in range(1, 5)), ["found_small_product"]),
+    "few in one sum": (lambda x, y: sum(jnp.exp(k * x) * (y + k) for k in range(1, 4)), ["small_product"]),
     "float16": (lambda x, y: jnp.exp(x.astype("float16")) * y.astype("float16"), []),
 }
 
@@ -258,7 +314,8 @@ def test_which_products_are_looked_at(name):
     function, found = PROGRAMS[name]
     x = jax.ShapeDtypeStruct((40,), "float32")
     text = text_of(jax.make_jaxpr(function)(x, x), machine=X86_64_V4)
-    assert [word for word in ("small_product", "small_product_sum", "small_quotient") if f".{word}." in text] == found
+    words = ("small_product", "found_small_product", "small_product_sum", "found_small_product_sum", "small_quotient")
+    assert [word for word in words if f".{word}." in text] == found
 
 
 def test_loops_in_loops_are_looked_through_a_few_times_each(monkeypatch):

@@ -80,6 +80,11 @@ class Layout:
         return small.told(self)
 
     @cached_property
+    def parts(self) -> small.Parts | None:
+        """The innermost statements, where some are written twice."""
+        return small.parts(self)
+
+    @cached_property
     def divisions(self) -> divisions.Divisions:
         """How quotients are made."""
         return divisions.Divisions(self.nest)

@@ -14,7 +14,7 @@ import math
 from contextlib import contextmanager
 from typing import Any
 
-from catena.compiler.emit import ahead, cascades, extremes, folds, joins, masks, pauses, seams, streams
+from catena.compiler.emit import ahead, cascades, extremes, folds, joins, masks, pauses, seams, small, streams
 from catena.compiler.emit.body_text import THERE, BodyWriter, Copy, apart, further
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.branches import when
@@ -93,6 +93,9 @@ class NestWriter:
         opened = level == self.layout.kept and bool(self.nest.folds)
         if self.body.short is not None:
             self.body.short.copies = copies
+        if level == len(self.nest.order) and not opened and (parts := small.asked_once(self.body)) is not None:
+            self._innermost_twice(parts, copies)
+            return
         for i in self.layout.levels[level]:
             if opened and self.nest.stmts[i].op == "accumulator":  # a fold over one element has no loop of its own
                 self._open_folds(copies)
@@ -116,6 +119,15 @@ class NestWriter:
             return
         folds.step(self.body, self.body.folds, copies)
         self.body.store_all(copies)
+
+    def _innermost_twice(self, parts: small.Parts, copies: list[Copy]) -> None:
+        """Where something is small, and where nothing is."""
+        for i in parts.telling:
+            self.body.statement(i, copies)
+        for each in small.each_way(self.body, parts.told, copies):
+            for i in parts.others:
+                self.body.statement(i, each)
+            self._innermost(each)
 
     def _scalar_loop(self, level: int, d: int, copies: list[Copy]) -> None:
         start, stop = self.ranges[d][:2] if d in self.ranges else (0, self.nest.extents[d])

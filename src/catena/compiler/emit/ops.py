@@ -100,7 +100,11 @@ def is_of_small(op: str, attr) -> bool:
 
 def of_small(e: Emitter, op: str, t: Type, xs: list[str], width: int, told: str) -> str:
     """Such an operation; `told`: whether something may be small."""
-    xs = xs * 2 if op == "square" else xs
+    xs, op = (xs * 2, "mul") if op == "square" else (xs, op)
+    if told == "true":
+        return vector_call(e, small.found(OF_SMALL[op]), t.register, xs, width)
+    if told == "false":
+        return intrinsic(e, op, t, xs, width) if op == "fma" else _float(e, op, t, xs, width, None)
     return vector_call(e, OF_SMALL[op], t.register, xs, width, [("i1", told)])
 
 

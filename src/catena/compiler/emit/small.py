@@ -7,10 +7,12 @@ ask once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from catena.compiler.emit import ops
+from catena.compiler.emit import branches, ops
 from catena.compiler.graph.types import TYPES, vector
+from catena.compiler.kernels import unused
 from catena.compiler.vector_math import small, stages
 from catena.core.named import NamedTuple
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from catena.compiler.kernels.loops import Stmt
 
 TOLD = "told"
+TOLD_OF_ALL = "told of all"  # with a statement: whether anything that products are made of is small (see `Parts`)
 SAME = ("neg", "abs")  # what is as small as its operand
 
 
@@ -68,19 +71,25 @@ def tell(body: BodyWriter, i: int, x: str, c: Copy, width: int) -> None:
     if (TOLD, i) in c.env:
         return
     if s.op in SAME or ops.is_of_small(s.op, s.attr):
-        c.env[TOLD, i] = _from_factors(body, s, c)
+        factors = _factors(s)
+        c.env[TOLD, i] = ops.either(body.e, (_known(body, a, c, TOLD) for a in factors))
+        if any((TOLD_OF_ALL, a) in c.env for a in factors):
+            c.env[TOLD_OF_ALL, i] = ops.either(body.e, (_known(body, a, c, TOLD_OF_ALL) for a in factors))
     else:
         c.env[TOLD, i] = ops.is_small(body.e, TYPES[s.type], x, width, body.layout.told.least, s.op)
 
 
 def _from_factors(body: BodyWriter, s: Stmt, c: Copy) -> str:
-    return ops.either(body.e, (_known(body, a, c) for a in _factors(s)))
+    """Whether some factor is small; quotients, which take longest, ask of their own."""
+    key = TOLD if s.op == "div" else TOLD_OF_ALL
+    return ops.either(body.e, (_known(body, a, c, key) for a in _factors(s)))
 
 
-def _known(body: BodyWriter, i: int, c: Copy) -> str:
+def _known(body: BodyWriter, i: int, c: Copy, key: str) -> str:
     """Whether statement `i` may be small; of what is not written by itself, asked here."""
-    if (TOLD, i) in c.env:
-        return c.env[TOLD, i]
+    for told in (key, TOLD):
+        if (told, i) in c.env:
+            return c.env[told, i]
     s, width = body.nest.stmts[i], body.width if body.short is not None or body.is_lanes(i) else 1
     return ops.is_small(body.e, TYPES[s.type], body.use(i, c, width), width, body.layout.told.least, s.op)
 
@@ -92,3 +101,65 @@ def _telling(body: BodyWriter, i: int, c: Copy, width: int) -> str:
     out = ops.vector_call(e, name, register, [body.use(s.args[0], c, width)], width, result=types)
     c.env[TOLD, i] = e.op(f"extractvalue {types} {out}, 1")
     return e.op(f"extractvalue {types} {out}, 0")
+
+
+# ---- what is asked once for all --------------------------------------------------------------------------------
+
+MANY = 4  # what tells, and products, from which these are written twice, where something is small and where nothing is:
+# of fewer, and where all are made of one exponential, branches are guessed as well, and usual numbers pay a tenth
+
+
+class Parts(NamedTuple):
+    """The statements of the innermost loop: those that tell whether something is small, with what they are made of, and
+    others; and all that tell something before the others are written.
+    """
+
+    telling: list[int]
+    others: list[int]
+    told: list[int]
+
+
+def parts(layout: Layout) -> Parts | None:
+    """See `Parts`; None where few products are told."""
+    stmts, level = layout.nest.stmts, layout.levels[-1]
+    if not layout.told.stmts or any(stmts[i].op in ("check", "accumulator") for i in level):
+        return None
+    behind: set[int] = set()  # what is made of products
+    for i in level:
+        if _is_product(layout, i) or not behind.isdisjoint(unused.read(stmts[i])):
+            behind.add(i)
+    told = sorted(i for i in layout.told.stmts - behind if stmts[i].op not in SAME)
+    wanted: set[int] = set()
+    pending = [*told]
+    while pending:
+        if (i := pending.pop()) not in wanted:
+            wanted.add(i)
+            pending += unused.read(stmts[i])
+            pending += (k for group in layout.loads_together.values() if i in group for k in group)
+    others = [i for i in level if i not in wanted]
+    if min(len(told), sum(_is_product(layout, i) for i in others)) < MANY:
+        return None
+    return Parts([i for i in level if i in wanted], others, told)
+
+
+def asked_once(body: BodyWriter) -> Parts | None:
+    """The parts, where this is how the body is written."""
+    return body.layout.parts if body.width > 1 and body.short is None and body.guard is None else None
+
+
+def _is_product(layout: Layout, i: int) -> bool:
+    s = layout.nest.stmts[i]
+    return ops.is_of_small(s.op, s.attr) and not layout.known(i)
+
+
+def each_way(body: BodyWriter, told: list[int], copies: list[Copy]) -> Iterator[list[Copy]]:
+    """The copies of the body where something that these statements tell is small, and where nothing is."""
+    truths = [c.env[TOLD, i] for i in told for c in copies if (TOLD, i) in c.env]  # others are not wanted, or constants
+    if not truths:
+        yield copies
+        return
+    for is_small in branches.each_way(body.e, ops.either(body.e, truths)):
+        inner = [c.child() for c in copies]
+        for c in inner:
+            c.env |= {(TOLD_OF_ALL, i): "true" if is_small else "false" for i in told}
+        yield inner

@@ -39,8 +39,13 @@ def _live(nest: Nest) -> set[int]:
         i = pending.pop()
         if i not in found:
             found.add(i)
-            pending += [*nest.stmts[i].args, *_terms(_place(nest.stmts[i]))]
+            pending += read(nest.stmts[i])
     return found
+
+
+def read(s: Stmt) -> list[int]:
+    """The statements that one is made of: its operands, and what tells where it reads."""
+    return [*s.args, *_terms(_place(s))]
 
 
 def _place(s: Stmt) -> Affine | None:

@@ -92,7 +92,8 @@ def _definitions(symbol: str, need, often: frozenset[str]) -> list[str]:
 
 
 FREQUENT = 16  # calls of one function from which they are calls: their bodies would be most of the program
-SHORT = "@catena.one_of_quotients."  # functions that are shorter than calls of them, with what these keep on the stack
+SHORT = ("@catena.one_of_quotients.", "@catena.found_small_product")  # functions that are shorter than calls of them,
+# with what these keep on the stack
 _DEFINED = re.compile(r"\ndefine [^@\n]*(@[\w.]+)\(")  # found a tenth as fast where lines begin, by "^"
 
 

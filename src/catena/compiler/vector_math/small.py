@@ -13,10 +13,26 @@ from collections.abc import Callable
 
 from . import exponential
 from .stages import record
-from .text import SELDOM, Type, Value, Writer, any_lane, copysign, define, either, fence, fma, if_any, select, symbol
+from .text import (
+    SELDOM,
+    Type,
+    Value,
+    Writer,
+    any_lane,
+    call,
+    copysign,
+    define,
+    either,
+    fence,
+    fma,
+    if_any,
+    select,
+    symbol,
+)
 
 # What is no less is no subnormal number, multiplied by one that is no less than 2^-22; or by another that is no less.
 LEAST, LEAST_OF_BOTH = -104, -63  # exponents of 2
+BELOW_FLOATS = (1 << 29) - 1  # the bits of a double that a float has not
 SIZE = 0x7FFFFFFF  # the bits of a number but its sign
 EXPONENT = 1 << 23  # the least bit of an exponent, whose bias is 127
 ROOM = 3  # how many powers of two products are looked at beyond the subnormal ones: factors of these may be so large
@@ -30,6 +46,8 @@ TELLING: dict[str, tuple[Callable[..., Value], float, dict[str, tuple[float, flo
     "logistic": (exponential.logistic, math.log(2.0), exponential.EXP_RANGE),
 }
 PRODUCT, PRODUCT_SUM, QUOTIENT = "small_product", "small_product_sum", "small_quotient"
+FOUND = "found_"  # begins what these are called where something is small, as is known
+ODD_SUM = "sum_by_odd"
 IS_SMALL, IS_SMALL_SIZE = "is_small", "is_small_size"
 
 
@@ -48,7 +66,15 @@ ASKING = {
     for name in (IS_SMALL, IS_SMALL_SIZE, *TELLING)
     for least in (LEAST, LEAST_OF_BOTH)
 }
-NAMES = (PRODUCT, PRODUCT_SUM, QUOTIENT, *ASKING)
+
+
+def found(name: str) -> str:
+    """What an operation is called where something is small.
+
+    >>> found(PRODUCT)
+    'found_small_product'
+    """
+    return FOUND + name
 
 
 def definition(name: str, elem: str, width: int) -> tuple[str, frozenset[str], tuple]:
@@ -57,11 +83,12 @@ def definition(name: str, elem: str, width: int) -> tuple[str, frozenset[str], t
     x, y, z = (Value(writer, type_, f"%{p}") for p in "xyz")
     small = Value(writer, truth, "%small")
     parameters = [f"{type_} %x"]
-    if name in OPERATIONS:
-        operands = [x, y, z] if name == PRODUCT_SUM else [x, y]
-        result = OPERATIONS[name](*operands, small)
-        parameters = [*(f"{type_} {each.name}" for each in operands), f"{truth} %small"]
-        return define(symbol(name, elem, width), writer, parameters, str(type_), result.name)
+    if name in OPERATIONS or name in OF_FOUND:
+        operands = [x, y, z][: ARITY[name.removeprefix(FOUND)]]
+        given = [*operands, small] if name in OPERATIONS else operands
+        result = (OPERATIONS[name] if name in OPERATIONS else OF_FOUND[name])(*given)
+        parameters = [f"{each.type} {each.name}" for each in given]
+        return define(symbol(name, elem, width), writer, parameters, str(type_), result.name, name != ODD_SUM)
     asked, least = ASKING[name]
     if asked not in TELLING:
         small = any_lane(_is_below(x.bits() & SIZE if asked == IS_SMALL else x.bits(), 127 + least))
@@ -85,40 +112,59 @@ def _product(x: Value, y: Value, small: Value) -> Value:
     """By doubles wherever something may be small, be it zero: to ask first which is subnormal is a branch that nobody
     guesses, which takes longer.
     """
-    return either(small, lambda: _rounded(x.to_double() * y.to_double()), lambda: x * y, SELDOM)
+    return either(small, lambda: _found_product(x, y), lambda: x * y, SELDOM)
+
+
+def _found_product(x: Value, y: Value) -> Value:
+    return _rounded(x.to_double() * y.to_double())
 
 
 def _quotient(x: Value, y: Value, small: Value) -> Value:
+    return either(small, lambda: _found_quotient(x, y), lambda: x / y, SELDOM)
+
+
+def _found_quotient(x: Value, y: Value) -> Value:
     """By doubles rounded twice, as if once: what is no middle of two floats is farther from it than a double tells.
     They multiply by the inverse, which a loop has once if y does not change, and correct that by the residual, by
     which what is a middle is found (see `inverses.quotient`).
     """
-
-    def rare() -> Value:
-        dividend, divisor = x.to_double(), y.to_double()
-        inverse = 1.0 / divisor
-        near = dividend * inverse
-        quotient = copysign(fma(-fma(near, divisor, -dividend), inverse, near), near)  # of zeros it would be lost
-        is_special = quotient.differs(quotient)  # by zeros, or where something is not finite
-        return _rounded(if_any(is_special, lambda: [dividend / divisor], [quotient])[0])
-
-    return either(small, rare, lambda: x / y, SELDOM)
+    dividend, divisor = x.to_double(), y.to_double()
+    inverse = 1.0 / divisor
+    near = dividend * inverse
+    quotient = copysign(fma(-fma(near, divisor, -dividend), inverse, near), near)  # of zeros it would be lost
+    is_special = quotient.differs(quotient)  # by zeros, or where something is not finite
+    return _rounded(if_any(is_special, lambda: [dividend / divisor], [quotient])[0])
 
 
 def _product_sum(x: Value, y: Value, z: Value, small: Value) -> Value:
-    """x y + z, rounded once. What is far above such a product stays itself."""
+    """x y + z, rounded once."""
+    return either(small, lambda: _found_product_sum(x, y, z), lambda: fma(x, y, z), SELDOM)
 
-    def rare() -> Value:
-        first = x.bits() & SIZE
-        is_low = first.like((128 + ROOM) * EXPONENT).is_above(first + (y.bits() & SIZE)) & first.differs(0)
-        added = z.bits() & SIZE
-        is_near = added.like((127 + FAR_ABOVE) * EXPONENT).is_above(added) & (is_low | added.differs(0))
-        return either(is_near, lambda: _summed(x, y, z), lambda: fma(select(is_low, 0.0, x), y, z))
 
-    return either(small, rare, lambda: fma(x, y, z), SELDOM)
+def _found_product_sum(x: Value, y: Value, z: Value) -> Value:
+    """What is far above such a product stays itself."""
+    first = x.bits() & SIZE
+    is_low = first.like((128 + ROOM) * EXPONENT).is_above(first + (y.bits() & SIZE)) & first.differs(0)
+    added = z.bits() & SIZE
+    is_near = added.like((127 + FAR_ABOVE) * EXPONENT).is_above(added) & (is_low | added.differs(0))
+    return either(is_near, lambda: _summed(x, y, z), lambda: fma(select(is_low, 0.0, x), y, z))
 
 
 def _summed(x: Value, y: Value, z: Value) -> Value:
+    """x y + z by doubles rounded twice, as if once but where the double is the middle of two floats, as some that were
+    rounded are; of results that are no normal numbers, whose middles are anywhere, all are taken to be.
+    """
+    total = fma(x.to_double(), y.to_double(), z.to_double())
+    result = _rounded(total)
+    is_middle = (total.bits() & BELOW_FLOATS).equals((BELOW_FLOATS + 1) // 2)
+    size = result.bits() << 1
+    is_low = size.like(2 * EXPONENT).is_above(size - 1)  # up to the least normal number; zero is not
+    return if_any(is_middle | is_low, lambda: [call(x.type, ODD_SUM, x.elem, x.type.width, x, y, z)], [result], SELDOM)[
+        0
+    ]
+
+
+def _sum_by_odd(x: Value, y: Value, z: Value) -> Value:
     """x y + z by doubles. The sum is rounded to one whose last bit is set, unless it is exact; rounded once more, that
     is the nearest float (S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms
     using rounding to odd", IEEE TC 57, 2008).
@@ -138,4 +184,12 @@ def _rounded(double: Value) -> Value:
     return fence(double).to_float()
 
 
+ARITY = {PRODUCT: 2, QUOTIENT: 2, PRODUCT_SUM: 3, ODD_SUM: 3}
 OPERATIONS: dict[str, Callable[..., Value]] = {PRODUCT: _product, PRODUCT_SUM: _product_sum, QUOTIENT: _quotient}
+OF_FOUND: dict[str, Callable[..., Value]] = {
+    found(PRODUCT): _found_product,
+    found(PRODUCT_SUM): _found_product_sum,
+    found(QUOTIENT): _found_quotient,
+    ODD_SUM: _sum_by_odd,
+}
+NAMES = (*OPERATIONS, *OF_FOUND, *ASKING)
