@@ -6,6 +6,9 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
+from catena.compiler.machine import X86_64_V4
+from catena.compiler.native.compile import program_of
+from catena.compiler.plan.steps import Copy
 
 STEPS = 6
 
@@ -53,3 +56,22 @@ def test_an_updated_carry_is_a_result_too(name, kept, n):
         expected = jax.tree.leaves(run(x))
     for g, e in zip(made, expected, strict=True):
         np.testing.assert_array_equal(g, e)
+
+
+@pytest.mark.parametrize("loop", ["scan", "while"])
+def test_loops_begin_with_one_number_in_memory_of_their_own(loop):
+    """Who reads it otherwise reads a number: nothing is copied."""
+
+    def f(x):
+        ones = jnp.ones_like(x)
+        step = lambda i, c: (c[0] + 0.5 * c[0] * (i % 2), c[1] - c[0])  # noqa: E731
+        n = 3 if loop == "scan" else jnp.int32(x[0]) + 3
+        return lax.fori_loop(0, n, step, (ones, ones)), ones + x
+
+    x = np.zeros(30_000, np.float32)
+    (a, b), c = jax.jit(f)(x)
+    for found, expected in ((a, 1.5), (b, -2.5), (c, 1)):
+        np.testing.assert_array_equal(found, np.full_like(x, expected))
+    program = program_of(jax.make_jaxpr(f)(x), machine=X86_64_V4)
+    copies = [step for _, step in program.steps() if isinstance(step, Copy) and step.bytes >= x.nbytes]
+    assert program.arena_bytes == 0 and not copies, str(program)

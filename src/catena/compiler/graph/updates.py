@@ -1,4 +1,4 @@
-"""Few rows that are added to zeros, and the zeros that updates begin with.
+"""Few rows that are added to zeros, and the zeros that updates and loops begin with.
 
 The gradient of ``x[i]`` is zeros to which rows are added; that of a function which reads `x` elsewhere too is added to
 it. Where the rows are few, the sum is what is elsewhere, but in these rows: zeros are neither written nor read. Rows of
@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 
 from catena.compiler.graph import few_rows
-from catena.compiler.graph.forms import Scatter
+from catena.compiler.graph.forms import LOOPS, Scatter
 from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.region import Region, Value
 from catena.core.dtypes import KIND
 
-LEAST = 1 << 16  # bytes of what they are added to
+LEAST = 1 << 16  # bytes of what they are added to, and of what loops begin with
 PART = 4  # they are at most 1 / PART of it
 
 
@@ -27,6 +27,7 @@ def spare(region: Region) -> Region:
         if any(v.form in UPDATES for v in each.values):
             few_rows.write(each)
             _add_rows(each)
+        if any(v.form in UPDATES or v.form in LOOPS for v in each.values):
             _begin_apart(each)
     return region
 
@@ -85,20 +86,29 @@ def _write_over(v: Value, rows: Value, other: Value, unsigned: bool) -> list[Val
 
 
 def _begin_apart(region: Region) -> None:
-    """Updates of one number everywhere, which others read too, begin with an array of their own: writing it takes half
-    as long as a copy.
+    """Updates and loops that begin with one number everywhere, which others read too, begin with an array of their own:
+    writing it takes half as long as a copy.
     """
     live = region.live()
     users = region.users(live)
     kept = {v.number for v in (*region.outputs, *region.effects)}
     made: dict[int, list[Value]] = {}
     for v in live:
-        if v.form in UPDATES:
-            x = v.args[0]
-            shared = x.number in kept or len(users[x.number]) > 1
+        for k in _written_over(v):
+            x = v.args[k]
+            shared = x.number in kept or len(users[x.number]) > 1 or v.args.count(x) > 1
             if x.form == "broadcast" and not x.args[0].ndim and shared:
                 own = Value(x.form, x.shape, x.dtype, x.args, x.params, -1, x.source)
-                v.args = (own, *v.args[1:])
-                made[v.number] = [own]
+                v.args = (*v.args[:k], own, *v.args[k + 1 :])
+                made.setdefault(v.number, []).append(own)
     if made:
         insert(region, made)
+
+
+def _written_over(v: Value) -> list[int]:
+    """Which operands have the memory of results; of loops, the large ones."""
+    if v.form in LOOPS:
+        first = v.params.consts
+        last = first + v.params.carries if v.form == "scan" else len(v.args)
+        return [k for k in range(first, last) if v.args[k].nbytes >= LEAST]
+    return [0] if v.form in UPDATES else []
