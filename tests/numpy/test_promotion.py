@@ -357,3 +357,33 @@ def test_positions_promote_with_what_fills_them(wrap):
     for fill in (2**40, np.arange(5), (1, 2)):
         with pytest.raises((OverflowError, ValueError)):
             found(jnp.nonzero, x, fill)
+
+
+# What a weak vector gives, and a weak number; measured with JAX 0.10.2, where constants make arrays with axes strong.
+OF_WEAK = [
+    "jnp.deg2rad(x)", "jnp.degrees(x)", "jnp.sinc(x)", "jnp.hypot(x, x)", "jnp.logaddexp2(x, x)", "jnp.round(x, 2)",
+    "jnp.heaviside(x, x)", "jnp.logical_and(x, x)", "jnp.logical_not(x)", "jnp.isreal(x)", "jnp.iscomplex(x)",
+    "jnp.gcd(i, i)", "jnp.lcm(i, i)", "jnp.full_like(x, x)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", OF_WEAK)
+def test_constants_make_weak_arrays_strong_and_not_weak_numbers(text):
+    def of(x, i):
+        return eval(text, {"x": x, "i": i, "jnp": jnp})
+
+    for shape in ((), (3,)):
+        weak = jnp.broadcast_to(1.5, shape), jnp.broadcast_to(3, shape)
+        assert all(x.weak_type for x in weak)
+        for found in (of(*weak), jax.jit(of)(*weak)):
+            assert found.weak_type == (shape == ()), (text, shape)
+
+
+def test_quotients_stay_weak_and_diagonals_of_matrices_do_not():
+    weak, matrix = jnp.broadcast_to(1.5, (3,)), jnp.broadcast_to(1.5, (3, 3))
+    for way in (lambda f: f, jax.jit):
+        assert way(jnp.floor_divide)(weak, weak).weak_type and way(jnp.divmod)(weak, weak)[0].weak_type
+        assert not way(jnp.diagonal)(matrix).weak_type and not way(jnp.diag)(matrix).weak_type
+        assert way(jnp.diagonal)(jnp.broadcast_to(1.5, (2, 3, 3))).weak_type
+        assert way(jnp.logical_and)(jnp.asarray(1.5), jnp.int32(1)).weak_type
+        assert not way(jnp.array_equiv)(weak, weak).weak_type

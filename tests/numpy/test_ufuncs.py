@@ -153,7 +153,7 @@ def test_promotion_table(a, b, expected):
         (lambda: jnp.array([True]) & 3, "int32*"),
         (lambda: jnp.isinf(1.0), "bool"),
         (lambda: jnp.hypot(1, 2), "float32*"),
-        (lambda: jnp.hypot(jnp.int32(1), 2.0), "float32"),
+        (lambda: jnp.hypot(jnp.int32(1), 2.0), "float32*"),
         (lambda: jnp.gcd(12, -18), "int32*"),
         (lambda: np.float64(1) + jnp.ones(1, "bfloat16"), "float32"),
         (lambda: jnp.ones(1, "float8_e4m3fn") + 1.0, "float8_e4m3fn"),

@@ -16,6 +16,7 @@ from catena.core.evaluate import quiet
 from catena.lax import native
 from catena.lax.policy import INTEGERS
 from catena.lax.powers import wrapping_pow
+from catena.lax.structure import like as weak_like
 from catena.lax.whole import whole
 from catena.numpy.boundary import (
     SCALARS,
@@ -143,7 +144,7 @@ def _float_divmod(x, y):
     exact = lax.select(lax.eq(y, like(y, 0)), x, lax.sub(x, remainder))
     quotient = lax.div(exact, y)
     off = lax.bitwise_and(lax.ne(remainder, like(x, 0)), lax.ne(lax.sign(y), lax.sign(remainder)))
-    one_less = lax.sub(quotient, like(x, 1))
+    one_less = lax.sub(quotient, weak_like(x, 1))
     quotient = lax.round(lax.select(off, one_less, quotient), lax.RoundingMethod.AWAY_FROM_ZERO)
     return quotient, lax.select(off, lax.add(remainder, y), remainder)
 

@@ -367,11 +367,6 @@ def spread_together(name: str, xs: list, error: type = TypeError) -> list:
     return [broadcast_to(x, shape) for x in xs]
 
 
-def all_weak(xs) -> bool:
-    """Whether all operands are weak, Python booleans counting as such beside weak ones."""
-    return all(type(x) is bool or dtype_of(x)[1] for x in xs) and promoted_dtype(xs)[1]
-
-
 def broadcast_to(x, shape: tuple):
     """``x`` broadcast to ``shape`` by NumPy's rules."""
     if x.shape == shape:
@@ -389,8 +384,10 @@ def strong(x):
 
 
 def like(x, value):
-    """A scalar constant of the dtype of ``x``, as weak as it is."""
-    return make_array(casts.convert(np.asarray(value), x.dtype), x.weak_type)
+    """A scalar constant of the dtype of ``x``, weak beside a weak number; beside a weak array with axes it is strong,
+    and makes results so, as in JAX.
+    """
+    return make_array(casts.convert(np.asarray(value), x.dtype), x.weak_type and not x.ndim)
 
 
 def direct(x) -> bool:

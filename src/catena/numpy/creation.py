@@ -324,7 +324,8 @@ def full_like(
     if dtypes.is_extended(dtype) and type(fill_value) in SCALARS:
         return placed(constant(shape, fill_value, dtype), device, out_sharding)
     value = as_operand("full_like", fill_value, 1)
-    return placed(_broadcast_fill(convert_as_asked(value, dtype, weak), shape), device, out_sharding, a)
+    value = convert_as_asked(value, dtype, weak and not np.ndim(value))
+    return placed(_broadcast_fill(value, shape), device, out_sharding, a)
 
 
 # ---- identity and triangles

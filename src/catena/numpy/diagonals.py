@@ -53,8 +53,8 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     if is_numpys:
         return numpy_array(np.diagonal(a, offset, axis1, axis2))
     if direct(a):
-        return make_array(np.diagonal(a._value, offset, axis1, axis2), a.weak_type)
-    return _diagonal(a, offset, axis1, axis2)
+        return make_array(np.diagonal(a._value, offset, axis1, axis2), a.weak_type and a.ndim > 2)
+    return _diagonal(strong(a) if a.ndim == 2 else a, offset, axis1, axis2)
 
 
 def _is_numpys(a) -> bool:

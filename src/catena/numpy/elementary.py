@@ -14,26 +14,23 @@ from catena.lax import native
 from catena.lax.structure import strong_like
 from catena.lax.whole import whole
 from catena.numpy.boundary import (
-    all_weak,
     as_operand,
     broadcast_together,
     convert,
     dtype_of,
     like,
     one_inexact,
-    operands,
     promote_inexact,
-    strong,
 )
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import OWN, REAL, binary, positional_or_keyword, second_names, unary
+from catena.numpy.hot import OWN, REAL, WEAK_NUMBER, binary, positional_or_keyword, second_names, unary
 
 _INEXACT = "float, or complex where ``x`` is complex"
 
 
-def _inexact(name, lax_fun, purpose, example, result, how=None, returns=_INEXACT, refused=""):
+def _inexact(name, lax_fun, purpose, example, result, how=None, returns=_INEXACT, refused="", weak=True):
     how = how or (lax_fun.__name__ if lax_fun.__name__ in native.LOOPS else OWN)
-    fun = unary(name, how, lambda x: lax_fun(one_inexact(name, x)), inexact=True)
+    fun = unary(name, how, lambda x: lax_fun(one_inexact(name, x)), weak=weak, inexact=True)
     return document_unary(fun, purpose, returns, example, result, refused=refused)
 
 
@@ -236,6 +233,7 @@ deg2rad, radians = _named(
     "Angles in degrees as angles in radians.",
     "F(jnp.array([0.0, 180.0]))",
     "Array([0.       , 3.1415927], dtype=float32)",
+    weak=WEAK_NUMBER,
 )
 rad2deg, degrees = _named(
     ("rad2deg", "degrees"),
@@ -243,6 +241,7 @@ rad2deg, degrees = _named(
     "Angles in radians as angles in degrees.",
     "F(jnp.array([0.0, 1.0]))",
     "Array([ 0.    , 57.2958], dtype=float32)",
+    weak=WEAK_NUMBER,
 )
 
 
@@ -275,7 +274,7 @@ def _sinc_near_zero(x):
 
 
 sinc = document_unary(
-    unary("sinc", OWN, _sinc, inexact=True),
+    unary("sinc", OWN, _sinc, weak=WEAK_NUMBER, inexact=True),
     "``sin(pi x) / (pi x)`` of each element, 1 at zero.",
     _INEXACT,
     "jnp.sinc(jnp.array([0.0, 0.5]))",
@@ -323,16 +322,8 @@ atan2, arctan2 = (
 )
 
 
-def _weak_only_if_all(name, x, y):
-    """Promoted operands of a float or complex dtype and one shape, weak only where both arguments are."""
-    xs = operands(name, x, y)
-    weak = all_weak(xs)
-    x, y = broadcast_together(name, promote_inexact(name, *xs))
-    return (x, y) if weak else (strong(x), strong(y))
-
-
 def _hypot(x, y):
-    x, y = _weak_only_if_all("hypot", x, y)
+    x, y = broadcast_together("hypot", promote_inexact("hypot", x, y))
     if dtypes.is_complex(x.dtype):
         raise ValueError(
             "jnp.hypot is not well defined for complex-valued inputs. Please convert to real values first, "
@@ -349,7 +340,7 @@ def _hypot(x, y):
 
 
 hypot = document_binary(
-    second_names(binary("hypot", OWN, _hypot, REAL)),
+    second_names(binary("hypot", OWN, _hypot, REAL, WEAK_NUMBER)),
     "The length of the hypotenuse of a right triangle with legs ``x1`` and ``x2``, without overflow in between.",
     "float",
     "jnp.hypot(jnp.array([3.0]), 4.0)",
@@ -395,7 +386,7 @@ def _logaddexp(x, y):
 
 
 def _logaddexp2(x, y):
-    x, y = _weak_only_if_all("logaddexp2", x, y)
+    x, y = broadcast_together("logaddexp2", promote_inexact("logaddexp2", x, y))
     if dtypes.is_complex(x.dtype):
         return _complex_log_of_sum(x, y, 1 / np.log(2.0))
     return _log_of_sum(x, y, lax.exp2, 1 / np.log(2.0))
@@ -410,7 +401,7 @@ logaddexp = document_binary(
     "x1, x2",
 )
 logaddexp2 = document_binary(
-    second_names(binary("logaddexp2", OWN, _logaddexp2, REAL)),
+    second_names(binary("logaddexp2", OWN, _logaddexp2, REAL, WEAK_NUMBER)),
     "``log2(2 ** x1 + 2 ** x2)`` without overflow.",
     "float, or complex where an argument is complex",
     "jnp.logaddexp2(jnp.array([0.0, 1000.0]), 0.0)",

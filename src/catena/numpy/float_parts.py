@@ -10,7 +10,6 @@ from catena.core.array import Array, live, make_array
 from catena.lax.whole import whole
 from catena.numpy.boundary import (
     SCALARS,
-    all_weak,
     as_array_argument,
     as_operand,
     broadcast_together,
@@ -29,7 +28,7 @@ from catena.numpy.boundary import (
     strong,
 )
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import LARGE, NONE, OWN, REAL, binary, second_names, unary
+from catena.numpy.hot import LARGE, NONE, OWN, REAL, WEAK_NUMBER, binary, second_names, unary
 from catena.numpy.protocol import present_as
 from catena.typing import ArrayLike
 
@@ -154,7 +153,7 @@ def _round_to(x, decimals: int):
     scaled = convert(x, wide, x.weak_type)
     factor = like(scaled, 10.0**decimals if decimals > 0 else 10.0**-decimals)
     scale, restore = (lax.mul, lax.div) if decimals > 0 else (lax.div, lax.mul)
-    return convert(restore(_to_even(scale(scaled, factor)), factor), x.dtype, x.weak_type)
+    return convert(restore(_to_even(scale(scaled, factor)), factor), x.dtype, x.weak_type and not x.ndim)
 
 
 def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
@@ -221,18 +220,16 @@ copysign = document_binary(
 
 @whole
 def _heaviside(x, y):
-    x, y = operands("heaviside", x, y)
-    weak = all_weak([x, y])
     x, y = broadcast_together("heaviside", promote_inexact("heaviside", x, y), ValueError)
-    x, y = (x, y) if weak else (strong(x), strong(y))
     zero = like(x, 0)
     at_zero = lax.select(lax.ne(x, x), x, y)
     positive = lax.select(lax.gt(x, zero), lax.full_like(x, 1), at_zero)
-    return lax.select(lax.lt(x, zero), lax.full_like(x, 0), positive)
+    chosen = lax.select(lax.lt(x, zero), lax.full_like(x, 0), positive)
+    return strong(chosen) if x.ndim else chosen
 
 
 heaviside = document_binary(
-    second_names(binary("heaviside", OWN, _heaviside, REAL)),
+    second_names(binary("heaviside", OWN, _heaviside, REAL, WEAK_NUMBER)),
     "The step function: 0 for negative ``x1``, 1 for positive, and ``x2`` at zero.",
     "float",
     "jnp.heaviside(jnp.array([-1.0, 0.0, 1.0]), 0.5)",

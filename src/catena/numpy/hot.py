@@ -84,6 +84,7 @@ MANY_HALVES = 1 << 18  # elements of two operands, likewise
 NONE = frozenset()
 
 
+WEAK_NUMBER = "weak number"  # what is weak where it has no axes: constants of the function make other results strong
 OWN = object()  # instead of a primitive: the loop of a function itself
 
 
@@ -155,11 +156,11 @@ def _made_when_called(table: dict, loops, dtype):
     return first
 
 
-def unary(name: str, how, general, fast=REAL, weak: bool = True, inexact: bool = False) -> Unary:
+def unary(name: str, how, general, fast=REAL, weak: bool | str = True, inexact: bool = False) -> Unary:
     """The function ``name`` of one array: at once for the dtypes in ``fast`` (see ``by_dtype``), else ``general``.
 
-    ``weak`` says whether a weak argument gives a weak result; ``inexact`` whether integers and booleans become
-    floats first, so that NumPy may be asked about them and about Python floats too.
+    ``weak`` says whether a weak argument gives a weak result, or `WEAK_NUMBER`; ``inexact`` whether integers and
+    booleans become floats first, so that NumPy may be asked about them and about Python floats too.
     """
 
     def fun(x: ArrayLike, /) -> Array:
@@ -167,13 +168,13 @@ def unary(name: str, how, general, fast=REAL, weak: bool = True, inexact: bool =
             value = x._value
             ufunc = ufuncs.get(value.dtype)
             if ufunc is not None and value.nbytes < LARGE:
-                return make_array(quiet.run(ufunc, value, out=...), weak and x._weak)
+                return make_array(quiet.run(ufunc, value, out=...), x._weak and weak_of[value.ndim > 0])
             if inexact and ufuncs and value.dtype in BITS and value.size < CONVERTED:
                 value = value.astype(dtypes.to_inexact_dtype(value.dtype))
-                return make_array(quiet.run(ufuncs[value.dtype], value, out=...), weak and x._weak)
+                return make_array(quiet.run(ufuncs[value.dtype], value, out=...), x._weak and weak_of[value.ndim > 0])
         elif inexact and ufuncs and type(x) is float and context.trace is None and not context.debug_checks:
             value = quiet.run(np.array, x, dtypes.canonical(F64))
-            return make_array(quiet.run(ufuncs[value.dtype], value, out=...), weak)
+            return make_array(quiet.run(ufuncs[value.dtype], value, out=...), weak_of[0])
         try:
             return program(x) if is_for_program(x) else general(x)
         except Overridden as error:
@@ -184,6 +185,7 @@ def unary(name: str, how, general, fast=REAL, weak: bool = True, inexact: bool =
         return answer(reason, fun, (x,), {})
 
     ufuncs = by_dtype(name, how, general, fast, 1)
+    weak_of = bool(weak), weak is True
     program = whole(general, "elementwise")
     general = program if is_own(how) else general
     fun.__name__ = fun.__qualname__ = name
@@ -191,7 +193,7 @@ def unary(name: str, how, general, fast=REAL, weak: bool = True, inexact: bool =
 
 
 def binary(
-    name: str, how, general, fast=NUMBER, weak: bool = True, scalars=SCALAR_KINDS, inexact: bool = False
+    name: str, how, general, fast=NUMBER, weak: bool | str = True, scalars=SCALAR_KINDS, inexact: bool = False
 ) -> Binary:
     """The function ``name`` of two arrays: at once where both have one dtype in ``fast`` (see ``by_dtype``).
 
@@ -199,6 +201,7 @@ def binary(
     dtype in ``fast`` (by way of the float dtype for integers, if ``inexact``).
     """
     joins = bool(fast) and scalars == SCALAR_KINDS
+    weak_of = bool(weak), weak is True
 
     def fun(x: ArrayLike, y: ArrayLike, /) -> Array:
         if context.trace is None and not context.debug_checks:
@@ -209,12 +212,12 @@ def binary(
                     if a.dtype is b.dtype and a.dtype in fast and a.nbytes < LARGE_OF_TWO and are_for_numpy(a, b):
                         try:
                             value = quiet.run(ufuncs[a.dtype], a, b, out=...)
-                            return make_array(value, weak and x._weak and y._weak)
+                            return make_array(value, x._weak and y._weak and weak_of[value.ndim > 0])
                         except (ValueError, TypeError):  # the general path says what is wrong
                             pass
                 elif a.dtype in fast and type(y) in scalars and a.nbytes < LARGE_OF_TWO and fits(a, type(y), y):
                     try:
-                        return make_array(quiet.run(ufuncs[a.dtype], a, y, out=...), weak and x._weak)
+                        return make_array(quiet.run(ufuncs[a.dtype], a, y, out=...), x._weak and weak_of[a.ndim > 0])
                     except ValueError:
                         pass
             elif (
@@ -225,7 +228,7 @@ def binary(
                 and fits(b, type(x), x)
             ):
                 try:
-                    return make_array(quiet.run(ufuncs[b.dtype], x, b, out=...), weak and y._weak)
+                    return make_array(quiet.run(ufuncs[b.dtype], x, b, out=...), y._weak and weak_of[b.ndim > 0])
                 except ValueError:
                     pass
             if joins and (joined := joined_values(x, y, fast, inexact)) and not joined[2]:

@@ -17,7 +17,6 @@ from catena.core.shapes import broadcast_shapes
 from catena.core.struct import ShapeDtypeStruct
 from catena.lax.whole import whole
 from catena.numpy.boundary import (
-    all_weak,
     as_array_argument,
     as_operand,
     broadcast_together,
@@ -34,7 +33,17 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.conversion import as_array_or_list
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import BOOL, HALVES, NONE, REAL, REAL_OR_INTEGER, binary, positional_or_keyword, unary
+from catena.numpy.hot import (
+    BOOL,
+    HALVES,
+    NONE,
+    REAL,
+    REAL_OR_INTEGER,
+    WEAK_NUMBER,
+    binary,
+    positional_or_keyword,
+    unary,
+)
 from catena.numpy.protocol import takes_part
 from catena.typing import ArrayLike
 
@@ -123,10 +132,7 @@ def _half_truth(x):
 
 def _logical(name, numpy_fun, lax_fun, purpose, result):
     def general(x, y):
-        xs = operands(name, x, y)
-        weak = all_weak(xs)
-        promoted = promote(name, *xs)
-        return lax_fun(*(truth(x if weak else strong(x)) for x in promoted))
+        return lax_fun(*map(truth, promote(name, x, y)))
 
     def at_once(x, y, out):
         if x.dtype in HALVES or y.dtype in HALVES:
@@ -135,7 +141,7 @@ def _logical(name, numpy_fun, lax_fun, purpose, result):
             x, y = np.not_equal(x, 0), np.not_equal(y, 0)
         return numpy_fun(x, y, out=out)
 
-    fun = binary(name, at_once, general, _COMPARED | HALVES, scalars=NONE)
+    fun = binary(name, at_once, general, _COMPARED | HALVES, WEAK_NUMBER, scalars=NONE)
     example = f"jnp.{name}(jnp.array([True, True, False]), jnp.array([1, 0, 0]))"
     return document_binary(fun, purpose, "bool", example, f"Array([{result}], dtype=bool)")
 
@@ -174,7 +180,7 @@ def _is_zero(x, out):
 
 
 logical_not = document_unary(
-    unary("logical_not", _is_zero, lambda x: lax.bitwise_not(truth(_one("logical_not", x))), _COMPARED),
+    unary("logical_not", _is_zero, lambda x: lax.bitwise_not(truth(_one("logical_not", x))), _COMPARED, WEAK_NUMBER),
     "Whether each element is zero.",
     "bool",
     "jnp.logical_not(jnp.array([0, 1, 2]))",
@@ -282,8 +288,8 @@ def _iscomplex(x):
 
 
 def _constant_truth(x, value):
-    """A bool in the shape of ``x``, weak where ``x`` is."""
-    return convert(lax.full_like(strong(x), value, dtypes.BOOL), dtypes.BOOL, x.weak_type)
+    """A bool in the shape of ``x``, weak where ``x`` is a weak number."""
+    return convert(lax.full_like(strong(x), value, dtypes.BOOL), dtypes.BOOL, x.weak_type and not x.ndim)
 
 
 def _isreal(x):
@@ -465,7 +471,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
         broadcast_shapes(a1.shape, a2.shape)
     except ValueError:
         return make_array(np.array(False))
-    return every(equal(*spread_together("array_equiv", [a1, a2])))
+    return every(strong(equal(*spread_together("array_equiv", [a1, a2]))))
 
 
 # ---- questions about values, answered in Python
