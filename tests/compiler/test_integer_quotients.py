@@ -95,3 +95,21 @@ def test_no_lane_of_small_numbers_is_divided_by_itself():
         text = compiler.text_of(jax.make_jaxpr(divided)(x, x), machine=X86_64_V4)
         by_eight = compiler.text_of(jax.make_jaxpr(lambda x: x // 8)(x), machine=X86_64_V4)
     assert "@catena_quotient_i64x8" in text and "@catena_quotient" not in by_eight
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+@pytest.mark.parametrize("count", [1, 5, 13, 4099])
+def test_divisors_that_the_text_does_not_tell(dtype, count):
+    """By any constant, in vectors of any number of lanes: exact, of the largest and smallest numbers too."""
+    info = np.iinfo(dtype)
+    edges = [info.min, info.min + 1, info.max - 1, info.max]
+    for by in [33, 100, 127, 641, 65537, (1 << 30) + 1, info.max, info.max - 1, info.max // 2 + 2]:
+        near = RNG.integers(0, info.max // by + 1, count) * by - RNG.integers(0, 2, count)
+        x = np.where(RNG.random(count) < 0.5, near, RNG.integers(info.min, info.max, count, endpoint=True))
+        x[: len(edges)] = np.array(edges[:count])
+        x, y = np.maximum(x, info.min).astype(dtype), np.array(by, dtype)
+        div, rem, floor = jax.jit(lambda x: (*divided(x, y), x // y))(x)  # noqa: B023
+        want = quotient(x, [by] * count)
+        assert list(map(int, div)) == want
+        assert list(map(int, rem)) == [int(a) - by * q for a, q in zip(x, want)]
+        assert list(map(int, floor)) == [int(a) // by for a in x]

@@ -88,6 +88,10 @@ ALIKE = [
     "a tall matrix factorised",
     "small systems",
     "least squares",
+    "heat in a loop",
+    "filters",
+    "draws below the length",
+    "second derivatives",
     "its singular values",
 ]
 

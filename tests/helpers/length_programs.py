@@ -60,6 +60,21 @@ def spread(x):
     return centred / jnp.sqrt(jnp.var(x, -1, keepdims=True) + 1e-5)
 
 
+def heated(x):
+    """A step of heat's equation in a loop, inside of borders."""
+    inside = lambda u: u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1]
+    return jax.lax.fori_loop(0, 3, lambda _, u: u.at[1:-1, 1:-1].add(0.1 * inside(u)), x)
+
+
+def filtered(x, kernel):
+    return jax.lax.conv_general_dilated(x, kernel, (1,), "SAME", dimension_numbers=("NCH", "OIH", "NCH"))
+
+
+def below_length(x):
+    key = jax.random.key((9 * x[0]).astype("int32"))
+    return jax.random.randint(key, x.shape, 0, x.size), jnp.arange(2 * x.size + 40) // x.size
+
+
 # Each with the shapes of its arguments at a length.
 PROGRAMS = {
     "elementwise": (lambda x: jnp.exp(x) * 2 + x, lambda n: [(n,)]),
@@ -93,6 +108,11 @@ PROGRAMS = {
         lambda n: [(n, 9)],
     ),
     "least squares": (lambda x: jnp.linalg.lstsq(x[:, :4], x[:, 4])[0], lambda n: [(n, 5)]),
+    "heat in a loop": (heated, lambda n: [(n, n)]),
+    "filters": (filtered, lambda n: [(2, 3, n), (8, 3, 5)]),
+    "draws below the length": (below_length, lambda n: [(n,)]),
+    "second derivatives": (jax.hessian(lambda x: jnp.sum(x[1:] * jnp.sin(x[:-1]))), lambda n: [(n,)]),
+    "a determinant": (lambda x: jnp.linalg.slogdet(x + 9 * jnp.eye(x.shape[0])), lambda n: [(n, n)]),
     "its singular values": (lambda x: jnp.linalg.svd(x, compute_uv=False), lambda n: [(n, 5)]),
 }
 

@@ -62,6 +62,17 @@ def test_jvp_of_grad_and_grad_of_jvp():
     close(jax.grad(lambda x: jax.jvp(f, (x,), (v,))[1])(X), d2f(X) * v)
 
 
+def test_programs_have_no_identity_matrices():
+    """What Jacobians are taken along is computed in the program, for several arguments and results too."""
+    f = lambda x, y: (jnp.sin(x) * jnp.sum(y), y[:, 0] * x[:2])
+    x, y = jnp.linspace(0.1, 1.0, 20), jnp.ones((2, 3))
+    for way in (jax.jacfwd, jax.jacrev):
+        made = jax.make_jaxpr(way(f, (0, 1)))(x, y)
+        assert not [c for c in made.consts if np.size(c) > 1]
+        for traced, eager in zip(jax.tree.leaves(jax.jit(way(f, (0, 1)))(x, y)), jax.tree.leaves(way(f, (0, 1))(x, y))):
+            close(traced, eager)
+
+
 def test_hessian_both_ways():
     expected = np.diag(d2f(X))
     close(jax.hessian(f)(X), expected)

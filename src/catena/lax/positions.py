@@ -8,8 +8,8 @@ from catena.core.shapes import position_dtype
 from catena.core.zeros import get_aval
 from catena.lax.arithmetic import add, min_p, rem
 from catena.lax.broadcasting import iota_p
-from catena.lax.comparison import lt, select_n
-from catena.lax.convert import convert
+from catena.lax.comparison import eq, lt, select_n
+from catena.lax.convert import convert, convert_element_type_p
 
 
 def constant(value: int, dtype):
@@ -20,6 +20,13 @@ def constant(value: int, dtype):
 def numbered(shape: tuple, axis: int, dtype):
     """For each element its position along an axis, of exactly this dtype."""
     return iota_p.bind(dtype=dtype, shape=shape, dimension=axis)
+
+
+def unit_rows(count: int, first: int, size: int, dtype, weak_type: bool):
+    """The rows of an identity matrix of `count` columns, transposed: of `size` of them, from the `first` on."""
+    row, column = (numbered((count, size), axis, np.dtype(np.int32)) for axis in (0, 1))
+    is_one = eq(row, add(column, constant(first, np.dtype(np.int32))))
+    return convert_element_type_p.bind(is_one, new_dtype=dtype, weak_type=weak_type)
 
 
 def as_position(index, dtype):

@@ -13,6 +13,7 @@ from catena.core.aval import AbstractRef
 from catena.core.axes import at_front
 from catena.core.context import context
 from catena.core.errors import how_to_register
+from catena.core.lazy import LazyModule
 from catena.core.namespace import alias
 from catena.core.ref import is_reference
 from catena.core.source import function_place
@@ -30,6 +31,8 @@ from catena.transform.jvp import jvp_flat
 from catena.transform.linearize import linearize_flat, linearize_linear
 from catena.transform.own_gradients import have_own_gradients, is_own_scalar, own_gradients
 from catena.transform.transpose import backward_pass
+
+positions = LazyModule("catena.lax.positions")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -582,11 +585,20 @@ def column(out, tangent):
     return zeros(get_aval(out)) if none else instantiate(tangent)
 
 
+FEW = 16  # columns of an identity matrix that is a constant of a program
+
+
 def standard_basis(avals) -> list:
-    """For each type, its block of the identity matrix: ``(total size, *shape)``."""
+    """For each type, its block of the identity matrix: ``(total size, *shape)``. A program computes it where it is
+    read, unless it is small: as a constant it would be memory, and another program for each size.
+    """
     total = sum(a.size for a in avals)
     blocks, start = [], 0
     for a in avals:
+        if context.trace is not None and total > FEW:
+            blocks.append(reshape(positions.unit_rows(total, start, a.size, a.dtype, a.weak_type), (total, *a.shape)))
+            start += a.size
+            continue
         block = np.zeros((total, a.size), a.dtype)
         block[start : start + a.size] = np.eye(a.size, dtype=a.dtype)
         blocks.append(make_array(block.reshape(total, *a.shape), a.weak_type))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from catena.compiler.emit import checks, columns, masks, ops, places, small, stages, streams, strided
+from catena.compiler.emit import checks, columns, integer_quotients, masks, ops, places, small, stages, streams, strided
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter, constant_of
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
 from catena.compiler.graph import affine
-from catena.compiler.graph.symbols import whole
+from catena.compiler.graph.symbols import is_power_of_two, whole
 from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels import scheduling
 from catena.compiler.kernels.loops import LOADS
@@ -166,6 +166,8 @@ class BodyWriter:
             t = TYPES[self.nest.stmts[between.args[0]].type]
             x, bound = _operands(self, between, c, width)
             return self.e.op(f"icmp ult {vector(t.register, width)} {x}, {bound}")
+        if (out := _divided(self, s, c, width)) is not None:
+            return out
         if s.op == "div_by_inverse" and self.layout.divisions.is_by_divider(i):
             s = s._replace(op="div", args=s.args[:2])
         types = [TYPES[self.nest.stmts[a].type] for a in s.args]
@@ -201,7 +203,7 @@ class BodyWriter:
         for t, k in a[2]:
             if width > 1 and self.is_lanes(t):
                 x = c.env[t]
-                lanes.append(x if k == 1 else e.op(f"mul <{width} x i64> {x}, splat (i64 {k})"))
+                lanes.append(_multiplied(self.e, x, k, width))
             else:
                 total = self.add(total, self.times(self.use(t, c, 1), k))
         if width == 1:
@@ -250,7 +252,7 @@ class BodyWriter:
         at = self.e.multiples(width, own)
         for t, k in vectors:
             x = c.env[t]
-            x = x if k == 1 else self.e.op(f"mul <{width} x i64> {x}, splat (i64 {k})")
+            x = _multiplied(self.e, x, k, width)
             at = self.e.op(f"add <{width} x i64> {at}, {x}")
         return self.e.op(f"getelementptr {memory}, ptr {pointer}, <{width} x i64> {at}"), True
 
@@ -328,6 +330,14 @@ class BodyWriter:
         mask = mask or active
         later = self.layout.coefficient(key, self.nest.tile) * ROWS_LATER if self.nest.tile is not None else 0
         streams.store(self.e, past_caches, t, x, pointer, width, stride or 1, mask, later)
+
+
+def _multiplied(e: Emitter, x: str, k: int, width: int) -> str:
+    """Lanes times `k`, which the text tells if it is a power of two: then they are shifted."""
+    if k == 1:
+        return x
+    told = k if is_power_of_two(k) else e.size(k)
+    return e.op(f"mul <{width} x i64> {x}, {e.splat(str(told), 'i64', width)}")
 
 
 def _between(nest, s):
@@ -469,6 +479,16 @@ def _operands(body: BodyWriter, s, c: Copy, width: int) -> list[str]:
     if s.op == "div":
         out[-1] = stages.divisor(body, s.args[-1], width) or out[-1]
     return out
+
+
+def _divided(body: BodyWriter, s, c: Copy, width: int) -> str | None:
+    """An integer divided by a constant that the text does not tell; None for all else."""
+    if s.op not in ("div", "rem", "floor_div") or body.short is not None:
+        return None
+    by, t = body.nest.stmts[s.args[1]], TYPES[s.type]
+    if by.op != "const" or t.kind not in "iu" or not integer_quotients.is_untold(body.e, t, whole(by.attr)):
+        return None
+    return ops.divided_by(body.e, s.op, t, body.use(s.args[0], c, width), whole(by.attr), width)
 
 
 def _untold(body: BodyWriter, a: int, width: int) -> str | None:

@@ -10,6 +10,7 @@ import math
 from catena.compiler.emit import launches, parallel, subnormal_products, tiles
 from catena.compiler.emit.branches import each_way, when
 from catena.compiler.emit.emitter import Emitter, divide
+from catena.compiler.emit.sizes import is_size
 from catena.compiler.graph import symbols
 from catena.compiler.graph.types import Type
 from catena.compiler.plan.contraction import Axis, Part, Plan, Tasks
@@ -56,6 +57,7 @@ class Numbers(NamedTuple):
     step: str  # of B from one term to the next
     lanes: str  # of the last vector that are columns
     vectors: str  # where tiles are watched
+    far: str  # the table of the outer term axes' steps, where tiles read them
 
 
 TILES, PACKINGS = 4, 2  # of the functions of a task; the others are there where tasks pack
@@ -255,7 +257,7 @@ class _Loops:
         steps = [self._terms(columns)[-1].b for columns in (p.columns, p.rest)]
         step = self.told.either(kind, *steps) if p.packed or p.packs else self.told.number(steps[0])
         vectors = self.told.either(kind, *counts) if self.watch else ""
-        return Numbers(kind, length, adds, step, self.told.either(kind, *lanes), vectors)
+        return Numbers(kind, length, adds, step, self.told.either(kind, *lanes), vectors, _far(self, kind))
 
     def _panel(self, a, b, c, numbers: Numbers, low, high) -> None:
         """Some columns of rows from `low` to `high` (see `Plan.units`), from the task's memory, if it copies panels."""
@@ -313,7 +315,7 @@ class _Loops:
     def _call(self, tile: str, given: str, numbers: Numbers, keeps: str | None) -> None:
         """The call of a tile, or of one that copies the panel, and what multiplies where it met subnormal numbers."""
         e = self.e
-        given_all = given + (f", ptr {self.watch.at}" if self.watch else "")
+        given_all = given + "".join(f", ptr {x}" for x in (self.watch and self.watch.at, numbers.far) if x)
         if keeps is None:
             e.do(f"call void {tile}({given_all})")
         else:
@@ -349,10 +351,10 @@ class _Loops:
 
     def _tile_name(self, columns: int, below: bool) -> str:
         p, vectors = self.plan, self._vectors(columns)
-        outer = tuple(tiles.Term(x.extent, x.a, x.b) for x in self._terms(columns)[:-1])
         rows = p.below if below and not p.is_ragged else p.rows
         told, adds = self._told(columns), bool(p.outside)
-        tile = tiles.Tile(self.type, p.width, rows, vectors, told, outer, adds, below and p.is_ragged, p.is_watched)
+        outer, ragged = _outer(self, columns), below and p.is_ragged
+        tile = tiles.Tile(self.type, p.width, rows, vectors, told, outer, adds, ragged, p.is_watched)
         tile = tile._replace(even=tile.may_pair and not below and p.even)  # of others, a plan for any number is for all
         return self.w.function(tiles.text(tile))
 
@@ -392,6 +394,35 @@ class _Loops:
     def _steps(self, pointer: str, steps: str, by: int, of: Type) -> str:
         """The same; how long the steps are, the text does not tell."""
         return self.e.element(pointer, of.memory, self.e.op(f"mul nsw i64 {steps}, {self.told.number(by)}"))
+
+
+def _steps_outside(w: _Loops, columns: int) -> list[int]:
+    """How far the term axes around the innermost one go in A and B, one behind the other."""
+    return [n for x in w._terms(columns)[:-1] for n in (x.a, x.b)]
+
+
+def _outer(w: _Loops, columns: int) -> tuple[tiles.Term, ...]:
+    """The axes around the innermost one, as a tile is told them."""
+    steps = [n if is_told else None for n, is_told in zip(_steps_outside(w, columns), _told_steps(w))]
+    return tuple([tiles.Term(x.extent, *steps[2 * i : 2 * i + 2]) for i, x in enumerate(w.plan.inside[:-1])])
+
+
+def _told_steps(w: _Loops) -> list[bool]:
+    """Which of these the text of a tile tells, of panels and of the columns beyond; a table has all of them."""
+    each = zip(*(_steps_outside(w, columns) for columns in (w.plan.columns, w.plan.rest)))
+    return [not any(map(is_size, steps)) for steps in each]
+
+
+def _far(w: _Loops, kind: str) -> str:
+    """Where tiles of this `kind` find the steps of their outer axes; nothing where they read none."""
+    told = _told_steps(w)
+    if all(told):
+        return ""
+    at = w.e.op(f"mul nuw nsw i64 {kind}, {len(told)}")
+    first = w.e.element("%numbers", "i64", len(w.told.numbers))
+    for columns in (w.plan.columns, w.plan.rest):
+        w.told.numbers += _steps_outside(w, columns)
+    return w.e.element(first, "i64", at)
 
 
 def _first_row(e: Emitter, t: str, rows: str, full: str) -> str:

@@ -34,6 +34,8 @@ from catena.core.named import NamedTuple
 
 UNROLL_LIMIT = 64  # statements of a fully unrolled nest,
 UNROLL_SCALARS = 256  # and of one of as few iterations as have no lanes, whose arrays are in registers then
+MOST_UNROLLED = 8  # vectors of its lines
+IN_REGISTERS = 4  # vectors of an array on the stack (`plan.memory.SLOT_BYTES`)
 LONG = 2  # vectors inside of a condition that are worth a branch
 
 
@@ -73,7 +75,7 @@ class NestWriter:
         self.in_place, self.ranges, self.outer = in_place, ranges or {}, outer
         whole = nest.run is None and nest.short is None
         limit = UNROLL_SCALARS if nest.trips <= SCALARS else UNROLL_LIMIT
-        self.small = not self.ranges and whole and self.layout.unrolled <= limit
+        self.small = not self.ranges and whole and self.layout.unrolled <= limit and _is_of_few_vectors(nest, in_place)
         self.cascade = None if self.small else plan_cascade(nest, self.layout.kept)
         self.counter: str | None = None  # of the blocks of the cascade
         self.pause = None if pause is None else beside(pause, self.cascade)
@@ -294,8 +296,7 @@ class NestWriter:
         elif self.nest.short is not None:
             _short_rows(self, level, d, s, copies)
         elif self.small:
-            for i in range(s.start, s.stop, step):
-                self._block(level, d, min(i, s.stop - step), s, copies)
+            _unrolled(self, level, d, s, copies)
         else:
             with self._loop(level, s.start, s.stop, step, cascaded=not s.rest) as i:
                 self._block(level, d, self._moved_back(i, s), s, copies)
@@ -347,6 +348,25 @@ class NestWriter:
         if self.cascade is not None:
             self.counter = self.e.slot("i64")
             self.e.do(f"store i64 0, ptr {self.counter}")
+
+
+def _is_of_few_vectors(nest: Nest, in_place: bool) -> bool:
+    """Whether a nest has a short line of vectors, or one that the next iteration of a loop waits for. Of other lines, a
+    loop is as fast, and its text does not tell how long they are.
+    """
+    if in_place or nest.vector is None or nest.folds or nest.trips <= SCALARS:
+        return True
+    return nest.extents[nest.vector] <= MOST_UNROLLED * nest.width
+
+
+def _unrolled(w: NestWriter, level: int, d: int, s: Segment, copies: list[Copy]) -> None:
+    """A segment without its loop; the text tells how many blocks it has, and of few where the last one is."""
+    step = s.width * s.unroll
+    blocks, last = int(-(-(s.stop - s.start) // step)), s.stop - step
+    if s.stop > IN_REGISTERS * s.width:  # no array of registers, of which LLVM must know all places
+        last = w.e.size(last)
+    for k in range(blocks):
+        w._block(level, d, s.start + k * step if k + 1 < blocks else last, s, copies)
 
 
 def _written_where(w: NestWriter, level: int, copies: list[Copy]) -> int | None:
@@ -550,12 +570,14 @@ def _folded(writer: NestWriter, level: int, d: int, copies: list[Copy]) -> None:
 
 def _single(w: NestWriter, level: int, d: int, s: Segment, copies: list[Copy]) -> None:
     """A segment of one block. Of short rows' last lanes, texts tell neither where nor how many they are."""
-    at, sizes = s.stop - s.width * s.unroll, None if w.small or not s.masked else w.e.sizes
-    if sizes is not None:
+    at, sizes = s.stop - s.width * s.unroll, None if w.small else w.e.sizes
+    if sizes is not None and s.masked:
         w.body.active = _lanes_from(w.body, sizes.named("i32", s.start - at), "i32")
         at = sizes.named("i64", at, 3)
     elif s.masked:
         w.body.active = _lanes_from(w.body, s.start - at)
+    elif not w.small:
+        at = w.e.size(at)
     w._block(level, d, at, s, copies)
 
 

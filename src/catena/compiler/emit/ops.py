@@ -328,16 +328,30 @@ def _int_div(e, t, xs, width, attr):
 
 def _int_rem(e, t, xs, width, attr):
     safe, zero, r = _division(e, t, xs, width)
-    whole = e.op(f"mul {r} {_quotient(e, t, xs, safe, width)}, {safe}")
-    rest = e.op(f"sub {r} {xs[0]}, {whole}")
+    rest = _rest(e, t, [xs[0], safe], _quotient(e, t, xs, safe, width), width)
     return e.op(f"select {vector('i1', width)} {zero}, {r} {xs[0]}, {r} {rest}")
 
 
 def _floor_div(e, t, xs, width, attr):
     """Rounds down; the divisor is a positive constant."""
-    r, i1 = vector(t.register, width), vector("i1", width)
-    quotient = _quotient(e, t, xs, xs[1], width)
-    rest = e.op(f"sub {r} {xs[0]}, {e.op(f'mul {r} {quotient}, {xs[1]}')}")
+    return _rounded_down(e, t, xs, _quotient(e, t, xs, xs[1], width), width)
+
+
+def divided_by(e: Emitter, op: str, t: Type, x: str, divisor: int, width: int) -> str:
+    """An operation of an integer and a constant divisor which the text does not tell (see `integer_quotients`)."""
+    quotient, by = integer_quotients.by_constant(e, t, x, divisor, width)
+    if op == "div":
+        return quotient
+    return (_rest if op == "rem" else _rounded_down)(e, t, [x, by], quotient, width)
+
+
+def _rest(e: Emitter, t: Type, xs: list[str], quotient: str, width: int) -> str:
+    r = vector(t.register, width)
+    return e.op(f"sub {r} {xs[0]}, {e.op(f'mul {r} {quotient}, {xs[1]}')}")
+
+
+def _rounded_down(e: Emitter, t: Type, xs: list[str], quotient: str, width: int) -> str:
+    r, i1, rest = vector(t.register, width), vector("i1", width), _rest(e, t, xs, quotient, width)
     down = e.op(f"icmp slt {r} {rest}, {constant(0, t, width)}")
     return e.op(f"add {r} {quotient}, {e.op(f'sext {i1} {down} to {r}')}")
 

@@ -4,7 +4,8 @@ A tile is a few rows by a few vectors of columns. For each term (one k) it loads
 element of A's column once, broadcast, and multiplies and adds them all. A is read through a stride between rows
 and one for each term axis, B's columns lie side by side; so packed panels, matrices where they lie and the
 windows of convolutions are all read by the same function. Strides of the innermost loop are arguments, and so are the
-columns in a vector that is not full: products of different sizes share one function.
+columns in a vector that is not full; those of the loops around it that may hang on an extent stand in a table. So
+products of different sizes share one function.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from catena.core.named import NamedTuple
 
 
 class Term(NamedTuple):
-    """An axis that is summed over: how often, and the elements of A and B from one step to the next."""
+    """An axis that is summed over: how often, and how far its steps go in A and B, None where a table tells it."""
 
     extent: int | str
-    a: int | str
-    b: int | str
+    a: int | str | None
+    b: int | str | None
 
 
 class Tile(NamedTuple):
@@ -45,7 +46,13 @@ class Tile(NamedTuple):
 
     @property
     def parameters(self) -> str:
-        return PARAMETERS + ", ptr %watch" * self.watched + ", ptr noalias %to" * self.keeps
+        others = (", ptr %watch", self.watched), (", ptr noalias %to", self.keeps), (", ptr readonly %far", self.is_far)
+        return PARAMETERS + "".join(text * is_there for text, is_there in others)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether steps of the outer term axes stand in a table."""
+        return any(None in x for x in self.outer)
 
     @property
     def may_pair(self) -> bool:
@@ -94,9 +101,25 @@ def text(tile: Tile) -> str:
     if tile.adds and tile.rows > 1:  # a row alone comes back to its lines soon
         _fetch(e, tile)
     zeros = ["zeroinitializer" if tile.width > 1 else _zero(tile.type)] * (tile.rows * tile.vectors)
-    sums = (_watched if tile.watched else _terms)(e, tile, tile.outer, rows, "0", "%b", zeros, v)
+    outer = _told_by_table(e, tile.outer)
+    sums = (_watched if tile.watched else _terms)(e, tile, outer, rows, "0", "%b", zeros, v)
     _finish(e, tile, sums, v, there, "%c")
     return "\n".join([f"({tile.parameters}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _told_by_table(e: Emitter, outer: tuple[Term, ...]) -> list[Term]:
+    """The axes with steps that are read in the first block of a function, where its text does not tell them."""
+    found = []
+    for i, term in enumerate(outer):
+        names = [x if x is not None else _from_table(e, 2 * i + k) for k, x in enumerate((term.a, term.b))]
+        found.append(Term(term.extent, *names))
+    return found
+
+
+def _from_table(e: Emitter, at: int) -> str:
+    name = f"%far{at}"
+    e.slots += [f"  {name}_at = getelementptr i64, ptr %far, i64 {at}", f"  {name} = load i64, ptr {name}_at"]
+    return name
 
 
 def _finish(e: Emitter, tile: Tile, sums: list[str], v: str, there: list[str | None], c: str) -> None:

@@ -49,11 +49,11 @@ def _sums(body: Region) -> list[Sum]:
     users, kept = body.users(live), {v.number for v in (*body.outputs, *body.effects)}
     found, carried = [], {x.number for x in body.inputs}
     for v in live:
-        if v.form != "map" or v.params.op != "add" or v.nbytes < LEAST or KIND[v.dtype] not in "fiu":
+        if v.form != "map" or v.params.op != "add" or KIND[v.dtype] not in "fiu":
             continue
         for x, part in (v.args, v.args[::-1]):
             alone = x is not part and all(users[y.number] == [v] and y.number not in kept for y in (x, part))
-            if alone and x.number in carried and _is_a_part(part):
+            if alone and x.number in carried and _is_a_part(part) and v.nbytes >= LEAST:  # which hangs on each length
                 found.append(Sum(v, x, part))
                 carried.add(v.number)
                 break

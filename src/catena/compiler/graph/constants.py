@@ -215,7 +215,7 @@ def _exact_inverse(x: np.ndarray) -> np.ndarray | None:
     if x.dtype.kind != "f" or x.dtype.itemsize < 2 or x == 0 or not np.isfinite(x) or abs(np.frexp(x)[0]) != 0.5:
         return None
     with np.errstate(over="ignore"):
-        inverse = np.asarray(1 / x, x.dtype)
+        inverse = np.asarray(1 / np.asarray(x), x.dtype)
     return inverse if np.finfo(x.dtype).tiny <= abs(inverse) < np.inf else None
 
 

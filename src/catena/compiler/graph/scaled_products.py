@@ -13,7 +13,7 @@ from catena.compiler.graph import constants
 from catena.compiler.graph.forms import Map
 from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.region import Region, Value
-from catena.compiler.graph.symbols import is_power_of_two
+from catena.compiler.graph.symbols import as_float, is_power_of_two
 
 DTYPES = ("float32", "float64")
 LARGE, FEWER = 1 << 12, 2  # elements of an operand that is worth it, and times as many as a result has
@@ -24,8 +24,8 @@ def scale_results(region: Region) -> Region:
     """The region, in place, and those in it."""
     for each in region.walk():
         live = each.live()
-        scaled = [v for v in live if v.size >= LARGE and _factor(v) is not None]
-        if scaled and any(v.form == "dot" for v in live):
+        scaled = [v for v in live if _factor(v) is not None] if any(v.form == "dot" for v in live) else []
+        if scaled:
             users = each.users(live)
             kept = {v.number for v in (*each.outputs, *each.effects)}
             made: dict[int, list[Value]] = {}
@@ -41,7 +41,7 @@ def _factor(v: Value) -> tuple[Value, Value] | None:
         return None
     for factor, x in (v.args, v.args[::-1]):
         number = constants.scalar(factor)
-        if number is not None and number >= 1 and is_power_of_two(float(number)):
+        if number is not None and is_power_of_two(as_float(number.item())) and not number < 1:
             return factor, x
     return None
 
@@ -55,6 +55,8 @@ def _move(v: Value, users: dict[int, list[Value]], kept: set[int], made: dict[in
     between = [each.number for _, turns in readers for each in turns]
     once = len({reader.number for reader, _ in readers}) == len(readers)
     if not once or not kept.isdisjoint((v.number, *between)) or not all(_fits(v, *each, made) for each in readers):
+        return
+    if v.size < LARGE:  # asked last: it hangs on each length
         return
     for reader, turns in readers:
         made[reader.number] = _scale_result(reader, (v, *turns)[-1], *found, turns)

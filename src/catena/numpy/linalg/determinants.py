@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from catena import lax
@@ -80,31 +78,31 @@ def _small_det(a, n: int):
 
 def _parity(pivots, dtype):
     """The sign of the permutation that exchanged row ``i`` with row ``pivots[i]`` in turn."""
-    n = pivots.shape[-1]
-    here = np.broadcast_to(np.arange(n, dtype=pivots.dtype), pivots.shape)
+    here = lax.broadcasted_iota(pivots.dtype, pivots.shape, pivots.ndim - 1)
     count = lax.reduce_sum(lax.convert_element_type(lax.ne(pivots, here), np.dtype("int32")), (pivots.ndim - 1,))
     odd = lax.eq(lax.rem(count, np.int32(2)), np.int32(1))
     one = lax.full(odd.shape, 1, dtype)
     return lax.select(odd, lax.neg(one), one)
 
 
-def _folded(combine, x):
+def _folded(combine, x, neutral: float):
     """All elements of the last axis combined, halves with halves: in an order that their number alone decides. Sums and
     products over an axis go in one that depends on the other axes, so that a member's bits would depend on its batch.
+    There are a power of two of them, by `neutral` ones behind them, so few lengths are programs of their own.
     """
-    odd = []
-    while (n := x.shape[-1]) > 1:
-        half = n // 2
-        if n % 2:
-            odd.append(read(x, (..., -1)))
-        x = combine(read(x, (..., slice(0, half))), read(x, (..., slice(half, 2 * half))))
-    return functools.reduce(combine, odd, read(x, (..., 0)))
+    n = x.shape[-1]
+    size = 1 << (n - 1).bit_length()
+    if n < size:
+        x = lax.pad(x, np.asarray(neutral, x.dtype), [(0, 0, 0)] * (x.ndim - 1) + [(0, size - n, 0)])
+    while size := size // 2:
+        x = combine(read(x, (..., slice(0, size))), read(x, (..., slice(size, 2 * size))))
+    return read(x, (..., 0))
 
 
 @custom_jvp
 def _sum(x):
     """The sum over the last axis, see ``_folded``."""
-    return _folded(lax.add, x) if x.shape[-1] else reductions.sum(x, -1)
+    return _folded(lax.add, x, -0.0) if x.shape[-1] else reductions.sum(x, -1)
 
 
 _sum.defjvps(lambda t, y, x: reductions.sum(t, -1))
@@ -113,7 +111,7 @@ _sum.defjvps(lambda t, y, x: reductions.sum(t, -1))
 @custom_jvp
 def _directions(x):
     """The product of complex numbers over the last axis, see ``_folded``."""
-    return _folded(lax.mul, x) if x.shape[-1] else reductions.prod(x, -1)
+    return _folded(lax.mul, x, 1.0) if x.shape[-1] else reductions.prod(x, -1)
 
 
 @_directions.defjvp
@@ -123,7 +121,7 @@ def _directions_jvp(primals, tangents):
 
 def _product(pivots, values):
     """The product over the last axis, with the sign of the permutation."""
-    return lax.mul(_parity(pivots, values.dtype), _folded(lax.mul, values))
+    return lax.mul(_parity(pivots, values.dtype), _folded(lax.mul, values, 1.0))
 
 
 @custom_jvp
@@ -178,7 +176,7 @@ def _without_zeros(mantissas, exponents, factors) -> tuple:
 
 
 def _on_diagonal(x):
-    return np.broadcast_to(np.eye(x.shape[-1], dtype=bool), x.shape)
+    return lax.eq(*(lax.broadcasted_iota(np.dtype("int32"), x.shape, x.ndim - k) for k in (1, 2)))
 
 
 def _block(x, shape: tuple):
@@ -211,16 +209,14 @@ def _mantissa_product(mantissas, exponents) -> tuple:
         padding = [(0, 0, 0)] * (mantissas.ndim - 1) + [(0, -n % few, 0)]
         groups = lax.pad(mantissas, np.ones((), mantissas.dtype), padding)
         groups = lax.reshape(groups, (*mantissas.shape[:-1], (n + few - 1) // few, few))
-        mantissas, exponents = _parts(_folded(lax.mul, groups))
+        mantissas, exponents = _parts(_folded(lax.mul, groups, 1.0))
         power = lax.add(power, lax.reduce_sum(exponents, (exponents.ndim - 1,)))
     return read(mantissas, (..., 0)), power
 
 
 def _permuted(x, permutation):
     from_rows = lax.broadcast_in_dim(permutation, x.shape, tuple(range(x.ndim - 1)))
-    grid = [
-        np.broadcast_to(np.arange(n).reshape((n,) + (1,) * (x.ndim - i - 1)), x.shape) for i, n in enumerate(x.shape)
-    ]
+    grid = [lax.broadcasted_iota(permutation.dtype, x.shape, axis) for axis in range(x.ndim)]
     grid[-2] = from_rows
     return read(x, tuple(grid))
 
