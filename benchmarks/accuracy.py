@@ -27,6 +27,7 @@ OURS, THEIRS = "catena", "jax"
 
 # Functions by another name in the compiler's library, or with fixed arguments.
 CALLS = {
+    "modulus": lambda lax: lambda x, y: lax.abs(lax.complex(x, y)),
     "integer_pow_3": lambda lax: lambda x: lax.integer_pow(x, 3),
     "integer_pow_-2": lambda lax: lambda x: lax.integer_pow(x, -2),
     "round": lambda lax: lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO),

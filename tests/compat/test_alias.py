@@ -169,6 +169,23 @@ def test_private_names_are_what_they_are_in_jax():
         assert (a.dtype, b.dtype, a.shape, b.shape) == ("complex64", "complex64", (2,), ())
 
 
+def test_private_names_of_cuthbert_and_asdex():
+    with catena.as_jax():
+        import jax
+        from jax._src.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+        from jax._src.interpreters.partial_eval import dce_jaxpr
+        from jax._src.numpy.util import promote_dtypes_inexact
+
+        closed = jax.make_jaxpr(lambda x, y: (2.0 * x, y + 1.0))(1.0, 2.0)
+        assert isinstance(closed, ClosedJaxpr) and isinstance(closed.jaxpr, Jaxpr)
+        assert isinstance(closed.eqns[0], JaxprEqn)
+        assert {type(atom) for atom in closed.eqns[0].invars} == {Literal, Var}
+        smaller, used = dce_jaxpr(closed.jaxpr, [False, True])
+        assert len(smaller.eqns) == 1 and used == [False, True]
+        a, b = promote_dtypes_inexact(np.int32([1, 2]), 3)
+        assert (a.dtype, b.dtype, a.shape, b.shape) == ("float32", "float32", (2,), ())
+
+
 def test_private_names_that_libraries_import():
     """AQT, bijx, esquilax, qujax, unxt, vbjax, optree and qwix import these; quaxed makes classes of two."""
     with catena.as_jax():

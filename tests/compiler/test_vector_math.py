@@ -1,13 +1,16 @@
 """The vector mathematics library against mpmath, exact special values, and itself at other widths."""
 
 import ctypes
+import importlib
 import platform
 import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import catena
 from catena.compiler import vector_math
 from catena.compiler.vector_math import accuracy, harness, mathematics
 from catena.compiler.vector_math.text import FORMATS
@@ -15,6 +18,7 @@ from shares import EVERY
 
 CASES = [(name, elem) for name in vector_math.ELEMENTARY for elem in ("float", "double")]
 POINTS = 120
+ROOT = Path(__file__).resolve().parents[2]
 
 # Measured with jax.lax.erf_inv (0.10.2, CPU): bits of x and of the result.
 ERF_INV_OF_JAX = """
@@ -25,6 +29,14 @@ ERF_INV_OF_JAX = """
 3c150990:3c041572 3ddb200a:3dc2c7c2 3f7db237:3fec6b10 3f15d7c8:3f13a7f3 3e7a391b:3e6156f0 3f7a58fc:3fcf2d13
 bf11c30f:bf0eaaf4 bf2df8b0:bf33dbc1
 """
+
+
+def test_the_battery_calls_every_function(monkeypatch):
+    """`make accuracy` calls functions by the names that they have here, or by a table of its own."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    battery = importlib.import_module("accuracy")
+    assert all(callable(battery.call_of(catena, name)) for name in set(accuracy.REFERENCES) - battery.NO_PRIMITIVE)
+    assert battery.CALLS["modulus"](catena.lax)(np.float32(3), np.float32(4)) == 5
 
 
 def test_every_function_has_its_cases():

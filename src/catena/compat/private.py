@@ -57,6 +57,7 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jax._src.core": {
         **{name: f"catena.core:{name}" for name in ("AbstractValue", "Primitive", "ShapedArray", "Trace", "Tracer")},
         **{name: f"catena.extend.core:{name}" for name in ("TraceTag", "set_current_trace", "take_current_trace")},
+        **{name: f"catena.extend.core:{name}" for name in ("ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Var")},
         "jaxpr_as_fun": "catena.extend.core:jaxpr_as_fun",
         "concrete_or_error": "catena.extend.core:concrete_or_error",
         "full_lower": "catena.compat.literals:full_lower",
@@ -78,6 +79,7 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jax._src.flatten_util": "catena.flatten_util",
     "jax._src.interpreters": {},
     "jax._src.interpreters.batching": {"is_vmappable": "catena.transform.vmappable:is_vmappable"},
+    "jax._src.interpreters.partial_eval": "catena.interpreters.partial_eval",
     "jax._src.lax": {},
     "jax._src.lib": {},
     "jax._src.lib._jax": {"PjitFunction": "catena.transform.jit:JitFunction"},
@@ -104,7 +106,8 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jax._src.numpy.lax_numpy": {},
     "jax._src.numpy.ufuncs": {"ufunc": "catena.numpy:ufunc"},
     "jax._src.numpy.util": {
-        name: f"catena.compat.promotion:{name}" for name in ("check_arraylike", "promote_dtypes_complex")
+        name: f"catena.compat.promotion:{name}"
+        for name in ("check_arraylike", "promote_dtypes_complex", "promote_dtypes_inexact")
     },
     "jax._src.numpy.vectorize": {name: f"catena.compat.signatures:{name}" for name in SIGNATURES},
     "jax._src.random": {},

@@ -6,8 +6,8 @@ from typing import Any
 
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.numpy import promotion
 from catena.numpy.boundary import array_arguments
-from catena.numpy.promotion import promote_dtypes_inexact
 
 
 def check_arraylike(fun_name: str, *args: Any, emit_warning: bool = False, stacklevel: int = 3) -> None:
@@ -39,5 +39,22 @@ def promote_dtypes_complex(*args: Any) -> list[Array]:
     >>> [x.dtype.name for x in promote_dtypes_complex(1, jnp.zeros(3))]
     ['complex64', 'complex64']
     """
-    arrays = promote_dtypes_inexact("promote_dtypes_complex", *args)
+    arrays = promotion.promote_dtypes_inexact("promote_dtypes_complex", *args)
     return [x.astype(dtypes.to_complex_dtype(x.dtype)) for x in arrays]
+
+
+def promote_dtypes_inexact(*args: Any) -> list[Array]:
+    """Arrays of the float or complex dtype that arguments promote to.
+
+    Arguments:
+      args: arrays and Python scalars.
+    Returns:
+      An array for each, of its own shape.
+    Raises:
+      TypeError: an argument is no number and no array.
+
+    >>> import catena.numpy as jnp
+    >>> [x.dtype.name for x in promote_dtypes_inexact(1, jnp.zeros(3, "bfloat16"))]
+    ['bfloat16', 'bfloat16']
+    """
+    return promotion.promote_dtypes_inexact("promote_dtypes_inexact", *args)
