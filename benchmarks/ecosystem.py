@@ -72,6 +72,15 @@ LIBRARIES = {
     "s2fft==1.5.0": "s2fft_sphere",
     "penzai==0.2.5": "penzai_mlp",
     "keras==3.15.1": "keras_net",
+    "dynamax==1.0.3": "dynamax_states",
+    "distreqx==0.0.3": "distreqx_densities",
+    "qpax==0.1.4": "qpax_portfolio",
+    "exponax==0.2.0": "exponax_burgers",
+    "aqtp==0.9.0": "aqt_products",
+    "qwix==0.1.8": "qwix_models",
+    "asdex==0.5.1": "asdex_jacobian",
+    "cuthbert==0.1.1": "cuthbert_filter",
+    "fmmax==1.7.1": "fmmax_layers",
     # These have tests and no example.
     "dm-pix==0.4.5": "",
     "flashbax==0.1.3": "",
@@ -87,10 +96,10 @@ BESIDES = (
     "humanize simplejson scikit-learn dill etils[epath,epy] matplotlib seaborn gymnasium dotmap "
     "prometheus-client protobuf plum-dispatch beartype packaging flask flask-cors jinja2 ml-collections pillow "
     "tensorboardx trimesh mujoco imageio tifffile pyabel sympy attrs svgwrite ordered-set cmap qutip ipython "
-    "namex h5py optree"
+    "namex h5py optree ihoop numba"
 ).split()
 # The same, where they would bring JAX along.
-WITHOUT_NEEDS = "tfp-nightly jaxkd jaxctx mujoco-mjx".split()
+WITHOUT_NEEDS = "tfp-nightly jaxkd jaxctx mujoco-mjx cuthbertlib==0.1.1".split()
 
 
 def environment(kind: str) -> Path:

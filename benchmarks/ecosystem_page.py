@@ -65,7 +65,7 @@ Those in the wheel or the source distribution, counted on catena; JAX is asked a
 row has fewer files than it carries was not run to its end yet. A file that cannot be imported counts as one test.
 What has "test" in its name in orbax-checkpoint is helpers.
 
-{none} carry none.{unrun}
+{none} carry none in their wheels, nor does `TESTS` know of any elsewhere.{unrun}
 
 | library | files | pass | skipped | fail here | fail on both |
 |---|---|---|---|---|---|

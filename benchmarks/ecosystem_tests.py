@@ -44,6 +44,8 @@ TESTS = {
     "jraph": "sdist:jraph",
     "paramax": "sdist:tests",
     "tree-math": "sdist:tree_math",
+    "dynamax": "dynamax",
+    "aqtp": "aqt",
 }
 ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "EINOPS_TEST_BACKENDS": "numpy,jax"}
 PASSED, FAILED, NONE = 0, 1, 5  # how pytest ends where it ran what there is
