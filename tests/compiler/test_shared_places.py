@@ -33,6 +33,15 @@ def test_columns_that_may_not_be_there(columns):
     np.testing.assert_array_equal(jax.jit(lambda x, i: jnp.take(x, i, axis=1))(x, i % columns), x[:, i % columns])
 
 
+@pytest.mark.parametrize("places", [[100, 101, 99], [-1000] * 4])
+@pytest.mark.parametrize("columns", [8, 12, 24])
+def test_columns_none_of_which_is_there(columns, places):
+    """As is known before: between the bounds of what is read, nothing lies."""
+    x = operands(columns)[0]
+    found = jax.jit(lambda x: jnp.take(x, jnp.asarray(places), axis=1))(x)
+    np.testing.assert_array_equal(found, np.full((len(x), len(places)), np.nan))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "float16", "float64", "int64"])
 def test_columns_of_other_types(dtype):
     with jax.enable_x64(True):

@@ -35,7 +35,9 @@ def table(nest, s, chooses: int, least: int) -> tuple[int, int] | None:
 
 
 def limits(nest, t: int, mask: int) -> tuple[tuple[int, int] | None, bool]:
-    """The bounds of an integer that is computed, where a mask holds; and whether the mask says no more than that."""
+    """The bounds of an integer that is computed, where a mask holds; and whether the mask says no more than that. Of
+    one for which it never holds, there are none.
+    """
     low = high = None
     alone, pending, own = True, [mask] if mask >= 0 else [], _unconverted(nest, t)
     while pending:
@@ -47,12 +49,12 @@ def limits(nest, t: int, mask: int) -> tuple[tuple[int, int] | None, bool]:
             low, high = (bound, high) if s.op == "ge" else (low, bound - 1)
         else:
             alone = False
-    known = nest.ranges.get(t)
     if low is None and own in nest.ranges:
         low = nest.ranges[own][0]
     if high is None and own in nest.ranges:
         high = nest.ranges[own][1]
-    return known if known is not None else None if low is None or high is None else (low, high), alone
+    known = nest.ranges.get(t) or (None if low is None or high is None else (low, high))
+    return known if known is not None and known[0] <= known[1] else None, alone
 
 
 def _unconverted(nest, t: int) -> int:
