@@ -363,7 +363,7 @@ def _unrolled(w: NestWriter, level: int, d: int, s: Segment, copies: list[Copy])
     """A segment without its loop; the text tells how many blocks it has, and of few where the last one is."""
     step = s.width * s.unroll
     blocks, last = int(-(-(s.stop - s.start) // step)), s.stop - step
-    if s.stop > IN_REGISTERS * s.width:  # no array of registers, of which LLVM must know all places
+    if s.stop > IN_REGISTERS * s.width and not w.in_place:  # of what is kept in registers, LLVM must know all places
         last = w.e.size(last)
     for k in range(blocks):
         w._block(level, d, s.start + k * step if k + 1 < blocks else last, s, copies)
