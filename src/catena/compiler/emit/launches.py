@@ -10,7 +10,7 @@ from catena.compiler.emit.sizes import Sizes, place_in
 from catena.compiler.graph import symbols
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.kernels import loops
-from catena.compiler.kernels.loops import Nest
+from catena.compiler.kernels.loops import CarefulNest, Nest
 from catena.compiler.plan.pauses import Pause
 from catena.compiler.plan.ranges import Open
 from catena.compiler.plan.steps import Launch, Rows
@@ -71,7 +71,7 @@ def call(w, step: Launch) -> tuple[str, list, list[int]]:
     given, numbers = [*step.operands.values(), *([sizes] if sizes else [])], step.opened.whole(nest)
     if step.careful is None:
         return name, given, numbers
-    slow, own = kernel(w, step.careful, *of_nest[1:], is_careful=True)
+    slow, own = kernel(w, step.careful, *of_nest[1:])
     tables = [bool(sizes), bool(own)]
     text = careful.text(name, slow, len(step.operands), tables, bool(step.pause), len(numbers))
     return w.function(text), [careful.memory(w), *given, *([own] if own else [])], numbers
@@ -101,9 +101,7 @@ def _guard(w, e: Emitter, nest: Nest, own_function: bool, sizes=None) -> bounds.
 # ---- nests as functions --------------------------------------------------------------------------------------
 
 
-def kernel(
-    w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, pause=None, is_careful: bool = False
-) -> Kernel:
+def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, pause=None) -> Kernel:
     """The function that runs a nest on ranges of its open loops; equal nests have one, and are often one object."""
     one = None if symbols.is_recording() or w.sites is not None else (id(nest), in_place, opened, pause)
     if one in w.texts.of_nests:
@@ -112,12 +110,12 @@ def kernel(
     sizes = tuple(w.values[b].nbytes for b in buffers) if w.sites is not None else ()  # checks hang on them
     w.checks.calls += nest.is_checked
     told = 0 in nest.extents, joins.are_few(nest)  # what texts tell of open extents: where one is 0, there is none
-    key = (nest.key(buffers, dims), in_place, opened.key(nest), sizes, pause, w.tells, told, is_careful)
+    key = (nest.key(buffers, dims), in_place, opened.key(nest), sizes, pause, w.tells, told)
     known, name = w.texts.kernels, symbols.key(key)
     if name not in known:
         w.texts.variants[alike := _but_for_constants(name)] += 1
         floats = w.texts.variants[alike] > FEW_VARIANTS
-        known[name] = _remembered(w, (key, floats), nest, buffers, in_place, opened, pause, floats, is_careful)
+        known[name] = _remembered(w, (key, floats), nest, buffers, in_place, opened, pause, floats)
     if one is not None and not nest.is_checked:
         w.texts.of_nests[one] = known[name]
     return known[name]
@@ -157,11 +155,10 @@ def _text(
     opened: Open,
     pause: Pause | None,
     floats: bool = False,
-    is_careful: bool = False,
     sizes: dict | None = None,
 ) -> Text:
     """The function of a nest, which reads its constants, too, if its text tells no `floats`; `sizes` are those of
-    buffers that are parts of values. One that `is_careful` is given the one in whose place it is called.
+    buffers that are parts of values. A careful one is given that in whose place it is called.
     """
     e, written = Emitter(), nest.written()
     table: list[int] = []
@@ -173,11 +170,11 @@ def _text(
         staged.write(e, nest, names, opened.ranges(), pause)
     else:
         NestWriter(e, nest, names, in_place, opened.ranges(), outer, guard, pause).write()
-    params = ["ptr %plain"] if is_careful else []
+    params = ["ptr %plain"] if isinstance(nest, CarefulNest) else []
     params += [f"ptr{'' if b in written else ' readonly'} %b{i}" for i, b in enumerate(buffers)]
     params += ["ptr readonly %sizes"] if table else []
     params += [*(["ptr %ask"] if pause else []), *(f"i64 {x}" for x in outer), *opened.parameters]
-    head = f"({', '.join(params)}) {COLD if is_careful else 'nounwind {'}"
+    head = f"({', '.join(params)}) {COLD if isinstance(nest, CarefulNest) else 'nounwind {'}"
     fence = [streams.FENCE] if streams.are_in(nest) and not nest.rows else []
     return Text("\n".join([head, "entry:", *e.slots, *e.lines, *fence, "  ret void", "}"]), e.needs, table)
 

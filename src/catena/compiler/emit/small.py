@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from catena.compiler.emit import branches, ops
 from catena.compiler.graph.types import TYPES, vector
 from catena.compiler.kernels import unused
+from catena.compiler.kernels.loops import CarefulNest
 from catena.compiler.vector_math import small, stages
 from catena.core.named import NamedTuple
 
@@ -36,15 +37,24 @@ class Told(NamedTuple):
 def told(layout: Layout) -> Told:
     """Factors of products, and what these have it from. Of quotients by what lanes share, nothing need be told."""
     found: set[int] = set()
-    least, stmts = small.LEAST, layout.nest.stmts
+    least, stmts = small.LEAST_BY_LARGE, layout.nest.stmts
     for i in reversed(range(len(stmts))):
         s = stmts[i]
         is_product = ops.is_of_small(s.op, s.attr) and not layout.known(i)
         if is_product or i in found and s.op in SAME:
             found.update(_factors(s))
-        if is_product and (s.op == "square" or len(_factors(s)) > 1):
-            least = small.LEAST_OF_BOTH
+        if is_product:
+            least = max(least, _least(s, stmts))
     return Told(frozenset(found), least)
+
+
+def _least(s: Stmt, stmts: list[Stmt]) -> int:
+    """From which power of two on the factors of a product that may be small have none that is subnormal."""
+    if s.op == "square" or len(s.attr) > 1:
+        return small.LEAST_OF_BOTH
+    other = stmts[s.args[1 - s.attr[0]]]
+    is_large = s.op != "div" and other.op == "const" and abs(other.attr) >= small.LARGE
+    return small.LEAST_BY_LARGE if is_large else small.LEAST
 
 
 def _factors(s: Stmt) -> list[int]:
@@ -106,7 +116,8 @@ def _telling(body: BodyWriter, i: int, c: Copy, width: int) -> str:
 # ---- what is asked once for all --------------------------------------------------------------------------------
 
 MANY = 4  # what tells, and products, from which these are written twice, where something is small and where nothing is:
-# of fewer, and where all are made of one exponential, branches are guessed as well, and usual numbers pay a tenth
+# of fewer, and where all are made of one exponential, branches are guessed as well, and usual numbers pay a tenth;
+# careful nests have products in all places, of which most vectors have none that is small
 
 
 class Parts(NamedTuple):
@@ -137,7 +148,8 @@ def parts(layout: Layout) -> Parts | None:
             pending += unused.read(stmts[i])
             pending += (k for group in layout.loads_together.values() if i in group for k in group)
     others = [i for i in level if i not in wanted]
-    if min(len(told), sum(_is_product(layout, i) for i in others)) < MANY:
+    many = 1 if isinstance(layout.nest, CarefulNest) else MANY
+    if min(len(told), sum(_is_product(layout, i) for i in others)) < many:
         return None
     return Parts([i for i in level if i in wanted], others, told)
 

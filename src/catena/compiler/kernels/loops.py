@@ -207,7 +207,7 @@ class Nest:
         loops = (tuple(self.order), self.rows, self.vector, self.width, self.unroll, self.turns, self._together())
         known = self.vector if self.staged is not None else None  # where rows end is asked
         extents = tuple(None if d in opened and d != known else n for d, n in enumerate(self.extents))
-        shape = (extents, self.reduced, *loops)
+        shape = (extents, self.reduced, *loops, isinstance(self, CarefulNest))
         return shape, stmts, stores, folds, self.sequential
 
     def _together(self) -> tuple | None:
@@ -229,6 +229,10 @@ class Nest:
         for f in self.folds:
             for d in f.dests:
                 yield d[2]
+
+
+class CarefulNest(Nest):
+    """A nest for where subnormal numbers were met, whose products ask for such (see `plan.careful`)."""
 
 
 def from_body(body: Body, reduced=(), stores=(), folds=(), independent: frozenset | None = None) -> Nest:

@@ -12,7 +12,7 @@ import dataclasses
 
 from catena.compiler.graph.small import FACTORS, FLOATS, SQUARE
 from catena.compiler.kernels.body import Stmt
-from catena.compiler.kernels.loops import Nest
+from catena.compiler.kernels.loops import CarefulNest, Nest
 from catena.compiler.machine import Machine
 from catena.core.context import context
 
@@ -21,7 +21,7 @@ MOST_PRODUCTS = 16
 ORDINARY = 2.0**-22  # a factor of no less, by which only subnormal numbers come to such
 
 
-def nest(plain: Nest, machine: Machine) -> Nest | None:
+def nest(plain: Nest, machine: Machine) -> CarefulNest | None:
     """The nest whose products ask whether their factors are small; None where it would be of no use."""
     if not machine.stops_at_subnormals or context.flush_subnormals or context.check_bounds:
         return None
@@ -29,7 +29,8 @@ def nest(plain: Nest, machine: Machine) -> Nest | None:
         return None
     stmts = [_asking(plain, s) for s in plain.stmts]
     changed = sum(a is not b for a, b in zip(stmts, plain.stmts))
-    return dataclasses.replace(plain, stmts=stmts) if 0 < changed <= MOST_PRODUCTS else None
+    same = {f.name: getattr(plain, f.name) for f in dataclasses.fields(plain)}
+    return CarefulNest(**same | {"stmts": stmts}) if 0 < changed <= MOST_PRODUCTS else None
 
 
 def _asking(nest: Nest, s: Stmt) -> Stmt:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from catena.compiler.graph.forms import HowToSolve
-from catena.compiler.kernels.loops import Nest
+from catena.compiler.kernels.loops import CarefulNest, Nest
 from catena.compiler.plan.program import (
     Block,
     Buffer,
@@ -72,7 +72,7 @@ class Launch(Step):
     parts: dict[int, int] = field(default_factory=dict)
     units: int = 0
     pause: Any = None
-    careful: Nest | None = None
+    careful: CarefulNest | None = None
     names: dict[int, int] = field(default_factory=dict)  # of values, where the nest is that of an equal step
     name: ClassVar[str] = "launch"
 

@@ -30,8 +30,10 @@ from .text import (
     symbol,
 )
 
-# What is no less is no subnormal number, multiplied by one that is no less than 2^-22; or by another that is no less.
-LEAST, LEAST_OF_BOTH = -104, -63  # exponents of 2
+# What is no less is no subnormal number, multiplied by one that is no less than 2^-6, or than 2^-22; or by another that
+# is no less.
+LEAST_BY_LARGE, LEAST, LEAST_OF_BOTH = -120, -104, -63  # exponents of 2
+LARGE = 2.0**-6
 BELOW_FLOATS = (1 << 29) - 1  # the bits of a double that a float has not
 SIZE = 0x7FFFFFFF  # the bits of a number but its sign
 EXPONENT = 1 << 23  # the least bit of an exponent, whose bias is 127
@@ -64,7 +66,7 @@ def asking(name: str, least: int) -> str:
 ASKING = {
     asking(name, least): (name, least)
     for name in (IS_SMALL, IS_SMALL_SIZE, *TELLING)
-    for least in (LEAST, LEAST_OF_BOTH)
+    for least in (LEAST_BY_LARGE, LEAST, LEAST_OF_BOTH)
 }
 
 
