@@ -8,7 +8,7 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
-from catena.compiler.native import cache, later
+from catena.compiler.native import cache, later, link
 from catena.compiler.native import compile as compiler
 from catena.core.config import override
 
@@ -88,13 +88,13 @@ def test_halvings_are_exact_down_to_the_least_number():
 def compiled(monkeypatch):
     """How many careful nests were compiled."""
     count = []
-    code = later.link.object_code
+    code = link.object_code
 
     def counted(name, text, *how):
         count.extend([name] * ("ptr %plain" in text and " cold {" in text))
         return code(name, text, *how)
 
-    monkeypatch.setattr(later.link, "object_code", counted)
+    monkeypatch.setattr(link, "object_code", counted)
     with override("jax_check_bounds", False):
         yield count
 

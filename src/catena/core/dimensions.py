@@ -64,7 +64,7 @@ class Call(NamedTuple):
         return f"{self.name}({', '.join(map(str, self.args))})"
 
 
-FUNCTIONS: dict[str, Callable[[int, int], int]] = {
+FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {  # of integers, and of dimensions where Python's operators do
     "floordiv": lambda a, b: a // b,
     "mod": lambda a, b: a % b,
     "max": max,
@@ -295,7 +295,7 @@ def bounds(x: Dimension | int) -> tuple[float, float]:
 def _bounds_of_call(f: Call) -> tuple[float, float]:
     (low, high), (low2, high2) = map(bounds, f.args)
     if f.name in ("max", "min"):
-        return FUNCTIONS[f.name](low, low2), FUNCTIONS[f.name](high, high2)  # type: ignore[arg-type]
+        return FUNCTIONS[f.name](low, low2), FUNCTIONS[f.name](high, high2)
     if low2 <= 0:
         return -math.inf, math.inf
     if f.name == "mod":

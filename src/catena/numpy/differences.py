@@ -186,11 +186,16 @@ def _any_gradient(f, axis, *varargs):
         raise ValueError(
             "Shape of array too small to calculate a numerical gradient, at least 2 elements are required."
         )
-    spacings = [like(f, 1)] * len(axes) if not spacings else spacings * len(axes) if len(spacings) == 1 else spacings
+    spacings = [_weak(f, 1)] * len(axes) if not spacings else spacings * len(axes) if len(spacings) == 1 else spacings
     if len(spacings) != len(axes):
         raise TypeError(f"Invalid number of spacing arguments {len(spacings)} for {axis=}")
     results = [_gradient_along(f, i, _coordinates(h, f.shape[i])) for i, h in zip(axes, spacings, strict=True)]
     return results[0] if len(results) == 1 else results
+
+
+def _weak(x, value: int):
+    """A number of the dtype of ``x``, as weak as it is, as Python's numbers are in expressions."""
+    return make_array(np.asarray(value, x.dtype), x.weak_type)
 
 
 def _inexact(name: str, x):
@@ -215,7 +220,7 @@ def _gradient_along(f, axis: int, h):
     steps = lax.sub(later, earlier)
     if not h.ndim:
         quotients = lax.div(steps, h)
-        inner = lax.div(lax.sub(*_slices(f, axis, slice(2, None), slice(None, -2))), lax.mul(h, like(h, 2)))
+        inner = lax.div(lax.sub(*_slices(f, axis, slice(2, None), slice(None, -2))), lax.mul(h, _weak(h, 2)))
     else:
         h = lax.broadcast_in_dim(h, steps.shape, (axis,))
         quotients = lax.div(steps, h)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +98,7 @@ class _Taking:
                 yield from ways.items()
             elif ways is not None and u.form in WHOLES:
                 for way in ways.values():
-                    yield from ((_key_of(part), part or None) for a, part in zip(u.args, _ways_below(u, way)) if a is v)
+                    yield from ((_key_of(part), part or None) for a, part in zip(u.args, _below(u, way)[0]) if a is v)
             elif ways is not None and first:
                 yield from (((_key(u), *key), (u, *way)) for key, way in ways.items())
             else:
@@ -131,22 +132,22 @@ class _Taking:
     def _take(self, v: Value, key: tuple, way: Way) -> Value:
         """What is taken of a value of which nothing else is read."""
         if v.form in WHOLES:
-            taken = tuple(self._of(a, _key_of(part), part) for a, part in zip(v.args, _ways_below(v, way)))
-            return (self._join if v.form == "concatenate" else self._multiply)(v, way, taken)
+            ways, how = _below(v, way)
+            taken = tuple(self._of(a, _key_of(part), part) for a, part in zip(v.args, ways))
+            return (self._join if v.form == "concatenate" else self._multiply)(v, way, taken, how)
         if v.form != "map":
             return self.taken[v.args[0].number, (_key(v), *key)]
         return self._new(way, v, "map", tuple(self._of(a, key, way) for a in v.args), v.params)
 
-    def _join(self, v: Value, way: Way, parts: tuple) -> Value:
-        return self._new(way, v, "concatenate", parts, Concatenate(ways_of_parts(v, way)[1]))
+    def _join(self, v: Value, way: Way, parts: tuple, dimension: int) -> Value:
+        return self._new(way, v, "concatenate", parts, Concatenate(dimension))
 
-    def _multiply(self, v: Value, way: Way, operands: tuple) -> Value:
+    def _multiply(self, v: Value, way: Way, operands: tuple, perm: tuple[int, ...]) -> Value:
         """A product of what is taken of operands, turned where it is read so; dimensions of one element come and go."""
         (lhs, rhs), (lc, rc, lb, rb) = operands, v.params.numbers
         sides = (lhs, (*lc, *lb)), (rhs, (*rc, *rb))
         free = (n for x, others in sides for d, n in enumerate(x.shape) if d not in others)
         made = self._new(way, v, "dot", operands, v.params, (*(lhs.shape[d] for d in lb), *free))
-        perm = ways_of_operands(v, way)[1]
         if perm != tuple(range(v.ndim)):
             made = self._new(way, v, "transpose", (made,), Transpose(perm), tuple(made.shape[d] for d in perm))
         return made if made.shape == way[-1].shape else self._new(way, v, "reshape", (made,), NOTHING)
@@ -220,10 +221,18 @@ def _is_whole(v: Value) -> bool:
     return v.form == "concatenate" and len(v.args) <= PARTS and all(a.size for a in v.args)
 
 
-def _ways_below(v: Value, way: Way) -> list[Way] | None:
-    """The ways that take of each part or operand what `way` takes of the whole; None where there are none such."""
-    found = (ways_of_operands if v.form == "dot" else ways_of_parts)(v, way)
-    return found and found[0]
+def _ways_below(v: Value, way: Way) -> tuple[list[Way], Any] | None:
+    """The ways that take of each part or operand what `way` takes of the whole, and how what they take is put together;
+    None where there are none such.
+    """
+    return (ways_of_operands if v.form == "dot" else ways_of_parts)(v, way)
+
+
+def _below(v: Value, way: Way) -> tuple[list[Way], Any]:
+    """The same of a way that was found to lead there."""
+    found = _ways_below(v, way)
+    assert found is not None
+    return found
 
 
 def _key(view: Value) -> tuple:

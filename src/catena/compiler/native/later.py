@@ -11,11 +11,14 @@ import json
 import zlib
 from collections.abc import Callable
 
-from catena.compiler.native import cache, host, link
+from catena.compiler.native import cache, host
+from catena.core.lazy import LazyModule
 from catena.core.named import NamedTuple
 from catena.runtime import float_control
 from catena.runtime.deferred import Deferred, deferred
 from catena.runtime.native import Code, Unit, loaded
+
+link = LazyModule("catena.compiler.native.link")  # processes that find their programs on disk need it for these alone
 
 
 class InPlace(NamedTuple):
