@@ -442,6 +442,20 @@ def test_associative_scan(n, reverse):
     np.testing.assert_allclose(got, flip(np.cumsum(flip(x), 1)).T, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("n", range(1, 11))
+def test_associative_scan_of_short_rows(n):
+    """Whichever way halves are brought together: as along another axis, signs of zeros among it."""
+    numbers = np.where(np.arange(3 * n).reshape(3, n) % 4 == 1, np.float32(-0.0), np.float32(1.5)) * (np.arange(n) - 2)
+    for f, x in ((jnp.multiply, np.float32(numbers)), (jnp.logical_or, numbers > 2), (jnp.maximum, np.int8(numbers))):
+        along_rows = jax.jit(lambda x, f=f: lax.associative_scan(f, x, axis=1))(x)
+        along_columns = jax.jit(lambda x, f=f: lax.associative_scan(f, x, axis=0))(x.T)
+        assert along_rows.dtype == x.dtype
+        assert np.asarray(along_rows).tobytes() == np.asarray(along_columns).T.tobytes()
+    check_derivatives(
+        lambda x: lax.associative_scan(jnp.multiply, x, axis=1), np.linspace(0.5, 1.5, 2 * n).reshape(2, n)
+    )
+
+
 def test_associative_scan_of_trees_and_booleans():
     compose = lambda f, g: {"a": g["a"] * f["a"], "b": g["a"] * f["b"] + g["b"]}
     coefficients = {"a": M[:, 0], "b": M[:, 1]}

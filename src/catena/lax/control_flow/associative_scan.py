@@ -18,11 +18,14 @@ from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval, zeros
 from catena.lax.arithmetic import add_p
 from catena.lax.bitwise import or_p
+from catena.lax.broadcasting import broadcast_in_dim_p
 from catena.lax.control_flow import common
 from catena.lax.join import concatenate_p
 from catena.lax.reshaping import rev_p
 from catena.lax.slicing import pad_p
 from catena.lax.structure import canonical_axis
+
+FEW = 8  # elements of the last axis, which are rather joined one by one than put in place among zeros
 
 
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
@@ -110,11 +113,16 @@ def sliced(x, axis: int, start: int, limit: int, stride: int):
 
 
 def interleaved(a, b, axis: int):
-    """``a[0], b[0], a[1], b[1] ...``; ``a`` may be one longer."""
+    """``a[0], b[0], a[1], b[1] ...``; ``a`` may be one longer. Zeros lose their signs, as where halves are added."""
     aval = get_aval(a)
     n, m = aval.shape[axis], get_aval(b).shape[axis]
     zero = zeros(aval.update(shape=(), weak_type=False))
     combine = or_p if aval.dtype == bool else add_p
+    if axis == aval.ndim - 1 and n + m <= FEW:
+        turns = [every_one((a, b)[i % 2], axis, i // 2, i // 2 + 1) for i in range(n + m)]
+        joined = concatenate_p.bind(*turns, dimension=axis)
+        nothing = broadcast_in_dim_p.bind(zero, shape=get_aval(joined).shape, broadcast_dimensions=())
+        return combine.bind(joined, nothing)
     return combine.bind(
         spread_out(a, axis, (0, 1 if n == m else 0), zero),
         spread_out(b, axis, (1, 1 if n > m else 0), zero),
