@@ -698,3 +698,20 @@ def test_extract_and_compress_fill_with_numbers_of_any_kind(fill, filled):
     mask, x = jnp.array([True, False, True]), jnp.arange(3)
     for f in (jnp.extract, jnp.compress):
         assert f(mask, x, size=3, fill_value=fill).tolist() == [0, 2, filled]
+
+
+def test_many_places_along_any_axis():
+    """What is read along one axis is what NumPy reads, in order; places beyond the end are the last one."""
+    x = np.arange(12_000, dtype=np.float32).reshape(20, 30, 20)
+    rng = np.random.default_rng(0)
+    many, grid = rng.integers(-20, 20, 300), rng.integers(0, 20, (30, 10))
+    for key in [
+        (..., many), (..., grid), (slice(None), slice(None), grid), (slice(None), many), (slice(None), many, ...),
+        (many, ...), (grid, slice(None)), (..., many, slice(None)), (slice(None), many, slice(0, 5)), (None, ..., grid),
+        (slice(None, None, -1), many), (slice(None), many, slice(None), None), (0, many), (..., many, many),
+    ]:  # fmt: skip
+        got = jnp.asarray(x)[key]
+        np.testing.assert_array_equal(got, x[key])
+        np.testing.assert_array_equal(catena.jit(lambda x, key=key: x[key])(x), x[key])
+    assert jnp.asarray(x)[..., many]._value.flags.c_contiguous
+    np.testing.assert_array_equal(jnp.asarray(x)[..., grid + 100], np.broadcast_to(x[..., -1:, None], (20, 30, 30, 10)))

@@ -63,15 +63,32 @@ def read_by_numpy(value, index):
             part = value[index]
         else:
             key = numpy_key(index)
-            part = _take_rows(value, key) if type(key) is np.ndarray and key.size > _FEW else value[key]
+            if type(key) is np.ndarray:
+                part = _take(value, key, 0) if key.size > _FEW else value[key]
+            else:
+                part = _take_along(value, key) if type(key) is tuple else value[key]
     except (IndexError, TypeError, ValueError):
         return None
     return part if type(part) is np.ndarray else np.asarray(part)
 
 
 _FEW = 256
+_WHOLE = slice(None)
 
 
-def _take_rows(value, key):
-    """``value[key]`` for many rows: ``take`` with the machine's own indices is five times as fast."""
-    return value[key] if key.dtype.kind == "b" else value.take(key.astype(np.intp, casting="safe", copy=False), 0)
+def _take(value, key, axis: int):
+    """``value[key]`` along an axis, for many places: ``take`` with the machine's own indices is three to five times as
+    fast, and what it returns lies in order, as compiled programs read it.
+    """
+    return value[key] if key.dtype.kind == "b" else value.take(key.astype(np.intp, casting="safe", copy=False), axis)
+
+
+def _take_along(value, key: tuple):
+    """``value[key]``; by ``take`` where it is ``value[..., places]`` or ``value[:, places]`` with many places."""
+    places = [k for k, item in enumerate(key) if type(item) is np.ndarray]
+    if len(places) != 1 or key[places[0]].size <= _FEW or key[places[0]].dtype.kind == "b":
+        return value[key]
+    (k,) = places
+    if not all(item is ... or type(item) is slice and item == _WHOLE for item in key[:k] + key[k + 1 :]):
+        return value[key]
+    return _take(value, key[k], k - len(key) if ... in key[:k] else k)
