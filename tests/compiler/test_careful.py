@@ -1,4 +1,4 @@
-"""Loops that come to subnormal numbers go on with nests that take care of them (`plan/careful.py`), with the same bits."""
+"""What comes to subnormal numbers goes on with nests that take care of them (`plan/careful.py`), with the same bits."""
 
 import platform
 
@@ -8,8 +8,11 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
+from catena.compiler.machine import ICE_LAKE
 from catena.compiler.native import cache, later, link
 from catena.compiler.native import compile as compiler
+from catena.compiler.plan import careful
+from catena.compiler.plan.steps import Launch
 from catena.core.config import override
 
 N = 192  # rows and columns: enough that threads share them, and that it is worth asking
@@ -69,6 +72,70 @@ def test_two_carries_in_a_scan():
     check(f, jnp.asarray(1 - 0.5 * SPOT), jnp.asarray(0.25 * SPOT))
 
 
+def test_programs_that_are_called_again():
+    """A step of an optimiser on rows without gradients, whose means decay, and stay at the least number."""
+    rng = np.random.default_rng(0)
+    gradient = np.float32(rng.standard_normal((512, 512)) * (np.arange(512) < 9)[:, None])
+
+    def step(mean, square):
+        mean, square = 0.9 * mean + 0.1 * gradient, 0.5 * square + 0.5 * gradient * gradient
+        return mean, square, mean / (jnp.sqrt(square) + 1e-8)
+
+    results = []
+    for checked in (False, True):
+        with override("jax_check_bounds", checked):
+            program, state = jax.jit(step), (jnp.full((512, 512), 2e-44), jnp.full((512, 512), 1e-36))
+            for _ in range(12):
+                *state, moved = program(*state)
+            results.append([np.asarray(x).tobytes() for x in (*state, moved)])
+    assert results[0] == results[1]
+    mean = np.float32(2e-44)
+    for _ in range(12):
+        mean = np.float32(0.9) * mean
+    assert mean > 0 and (np.asarray(state[0])[9:] == mean).all()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, y: (0.3 * x).sum(1),
+        lambda x, y: (x * y).sum(),
+        lambda x, y: jnp.cumsum(0.5 * x, 1),
+        lambda x, y: (x * y).max(0),
+        lambda x, y: (0.7 * x)[:, ::-1].T,
+        lambda x, y: jnp.where(x > 1e-40, x * y, x / (1 + y)),
+        lambda x, y: jnp.exp(-y) * x * jnp.sin(y),
+        lambda x, y: x @ (0.5 * y),
+    ],
+)
+def test_reductions_and_functions(f):
+    rng = np.random.default_rng(1)
+    x = np.float32(rng.standard_normal((512, 512)) * 2.0 ** rng.integers(-150, -110, (512, 512)))
+    y = np.float32(rng.standard_normal((512, 512)) ** 2)
+    results = []
+    for checked in (False, True):
+        with override("jax_check_bounds", checked):
+            program = jax.jit(f)
+            results.append([np.asarray(program(x, y)).tobytes() for _ in range(7)])
+    assert len({*results[0], *results[1]}) == 1
+
+
+def test_which_nests_are_written_twice(monkeypatch):
+    def count(f, *args):
+        program = compiler.program_of(jax.make_jaxpr(f)(*args), machine=ICE_LAKE)
+        return sum(isinstance(step, Launch) and step.careful is not None for _, step in program.steps())
+
+    with override("jax_check_bounds", False):
+        large, small = np.ones((512, 512), np.float32), np.ones((100, 100), np.float32)
+        assert count(lambda x: 0.5 * x, large) == 1 and count(lambda x: 0.5 * x, small) == 0
+        assert count(lambda x: x + 0.5, large) == 0 and count(lambda x: 3 * x, np.int32(large)) == 0
+        assert count(*[repeated(lambda u: 0.5 * u, 9), small]) == 1
+        shared = np.ones((2048, 2048), np.float32)
+        assert count(lambda x: 0.5 * x, shared) == 1
+        monkeypatch.setattr(careful, "MOST_TASKS", 1)  # more would have no memory
+        assert count(lambda x: 0.5 * x, shared) == 0
+
+
 def test_numbers_that_come_and_go():
     def step(u):
         return jnp.where(u < 1e-39, u + 1, u * 1e-5)
@@ -120,8 +187,8 @@ def test_programs_that_are_found_on_disk_find_them(compiled, folder):
         return compiler.compile_jaxpr(closed)
 
     units = executable().parts.units
-    texts = [unit for unit in units if cache.load(unit.name) is None]
-    assert len(texts) == 1 and later.found(texts[0]) is not None and not compiled
+    texts = [unit for unit in units if later.found(unit) is not None]
+    assert len(texts) == 1 and cache.load(texts[0].name) is None and not compiled
     (found,) = executable()(np.asarray(SPOT + 1))
     assert len(compiled) == 1 and cache.load(texts[0].name) is not None
     assert 0 < np.asarray(found).max() < 1e-38 or not np.asarray(found).any()

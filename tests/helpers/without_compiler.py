@@ -25,6 +25,7 @@ ROWS = [
     (BITS, "compiler/test_constants.py", "test_powers_have_their_bits_whatever_tells_the_exponent"),
     (LOOPS, "compiler/test_careful.py", "test_they_are_compiled_when_there_are_such_numbers",
      "test_programs_that_are_found_on_disk_find_them", "test_none_where_they_count_as_zeros"),
+    (TEXTS, "compiler/test_careful.py", "test_which_nests_are_written_twice"),
     (TEXTS, "compiler/test_concurrent.py", "test_profiles_have_a_row_for_each_of_their_steps"),
     (TEXTS, "compiler/test_convolution_parts.py", "test_tasks_read_parts_of_the_operands"),
     (TEXTS, "compiler/test_inner_products.py", "test_nothing_is_written_for_them",

@@ -73,15 +73,15 @@ def call(w, step: Launch) -> tuple[str, list, list[int]]:
         return name, given, numbers
     slow, own = kernel(w, step.careful, *of_nest[1:])
     tables = [bool(sizes), bool(own)]
-    text = careful.text(name, slow, len(step.operands), tables, bool(step.pause), len(numbers))
-    return w.function(text), [careful.memory(w), *given, *([own] if own else [])], numbers
+    text = careful.text(len(step.operands), tables, bool(step.pause), len(numbers))
+    return w.function(text), [careful.memory(w), (name, slow), *given, *([own] if own else [])], numbers
 
 
 def chunks(w, step: Launch, ask: str | None = None) -> parallel.Chunks:
     """Likewise of one that is cut into chunks."""
     assert step.chunk is not None
     name, given, numbers = call(w, step)
-    each = [*([1] if step.careful else []), *(step.parts.get(b, 0) for b in step.operands)]
+    each = [*([1, 0] if step.careful else []), *(step.parts.get(b, 0) for b in step.operands)]
     each += [0] * (len(given) - len(each))
     return parallel.cut(name, given, numbers, step.cut, step.chunk, step.units, each, ask)
 
