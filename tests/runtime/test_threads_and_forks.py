@@ -200,11 +200,12 @@ f = jax.jit(lambda x: jnp.sin(x) * 2)
 x = f(jnp.ones(1_000_000))
 taken, free = threading.Event(), threading.Event()
 def hold():
-    for lock in locks._locks:
+    held = list(locks._locks)  # modules that are imported meanwhile make others
+    for lock in held:
         lock.acquire()
     taken.set()
     free.wait()
-    for lock in locks._locks:
+    for lock in held:
         lock.release()
 def call_llvm():  # a fork waits for what LLVM does
     with lazy.llvm().ffi.lib._lock:
