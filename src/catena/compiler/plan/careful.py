@@ -18,7 +18,6 @@ from catena.compiler.machine import Machine
 from catena.core.context import context
 
 LEAST_BLOCKS = 128  # of lanes: of shorter nests it would take longer to ask
-LEAST_OUTSIDE = 4096  # the same outside of loops, where a second text is written for fewer repetitions
 MOST_PRODUCTS = 16
 MOST_TASKS = 256  # of a nest, of which each notes what it has met
 ORDINARY = 2.0**-22  # a factor of no less, by which only subnormal numbers come to such
@@ -32,7 +31,7 @@ def nest(plain: Nest, machine: Machine, in_loop: bool, chunk: int | None) -> Car
         return None
     if plain.sequential or plain.is_checked or plain.vector is None or plain.staged is not None:
         return None
-    if plain.trips < (LEAST_BLOCKS if in_loop else LEAST_OUTSIDE) * plain.width:
+    if not in_loop or plain.trips < LEAST_BLOCKS * plain.width:
         return None
     if chunk is not None and plain.extents[plain.order[0]] > MOST_TASKS * chunk:
         return None
