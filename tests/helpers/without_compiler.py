@@ -299,7 +299,7 @@ ROWS = [
     (TEXTS, "lax/test_refs.py", "test_stages_show_programs_on_references"),
     (TEXTS, "transform/test_jit.py", "test_stages", "test_a_program_is_compiled_once_by_all_threads"),
     (THREADS, "runtime/test_threads_and_forks.py", "test_a_child_of_a_fork_finds_no_lock_taken",
-     "test_a_fork_waits_for_what_another_thread_imports"),
+     "test_a_fork_waits_for_what_another_thread_imports", "test_a_fork_waits_for_llvm_where_programs_are_found_on_disk"),
     (ARRAYS, "runtime/test_hostile_inputs.py", "test_empty_values_may_have_any_other_extent"),
     (THREADS, "lax/test_scatter_many.py", "test_the_parts_are_shared_out_among_threads"),
     (ACCURACY, "lax/test_accuracy.py", "test_accurate[lgamma-float64---eager]",

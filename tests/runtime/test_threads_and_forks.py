@@ -275,6 +275,13 @@ def test_a_child_of_a_fork_finds_no_lock_taken():
 
 
 @needs_fork
+def test_a_fork_waits_for_llvm_where_programs_are_found_on_disk(folder):
+    """Nothing was compiled in the parent, which did not know of LLVM's lock: the child waited for ever."""
+    in_child(FORK_WHILE_LOCKED.partition("taken, free")[0])
+    assert in_child(FORK_WHILE_LOCKED) == "0\n"
+
+
+@needs_fork
 def test_a_fork_waits_for_what_another_thread_imports():
     """The import system's locks stay taken in the child, which waited for ever for a module of ours."""
     assert in_child(FORK_WHILE_LOADING) == "5\n"

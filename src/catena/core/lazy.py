@@ -15,7 +15,7 @@ from types import ModuleType
 from catena.core import exits  # noqa: F401  (what is done last is registered first)
 from catena.core.dtypes import levels_to_user
 from catena.core.errors import CompileError
-from catena.core.locks import loading
+from catena.core.locks import hold_during_fork, loading
 
 LOADED = time.time_ns()  # when the package was loaded: source that changed later is not what runs
 
@@ -86,7 +86,15 @@ def llvm() -> ModuleType:
     """
     if not has_compiler():
         raise CompileError(NO_COMPILER)
-    return load("llvmlite.binding")
+    return _llvm()
+
+
+@cache
+def _llvm() -> ModuleType:
+    """A fork waits for the call that is running, in the middle of which LLVM would be of no use to the child."""
+    binding = load("llvmlite.binding")
+    hold_during_fork(binding.ffi.lib._lock)  # which a thread may take again: it does no harm if two threads are here
+    return binding
 
 
 class LazyModule:

@@ -18,7 +18,7 @@ from catena.compiler.machine import LEVELS, Machine, Memory
 from catena.compiler.native import cache
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm, load
-from catena.core.locks import hold_during_fork, made_once
+from catena.core.locks import made_once
 from catena.core.named import NamedTuple
 from catena.runtime import layout, library, permission, threads
 
@@ -85,7 +85,7 @@ def _seen() -> Seen:
     content = cache.load(name) if name else None
     if content is not None:
         return Seen(*json.loads(content))
-    binding = _held()
+    binding = llvm()
     features = binding.get_host_cpu_features()
     found = Seen(
         list(binding.llvm_version_info),
@@ -97,14 +97,6 @@ def _seen() -> Seen:
     if name:
         cache.save(name, json.dumps(found).encode())
     return found
-
-
-@made_once
-def _held():
-    """LLVM; a fork waits for the call that is running, in the middle of which it would be of no use to the child."""
-    binding = llvm()
-    hold_during_fork(binding.ffi.lib._lock)
-    return binding
 
 
 @functools.cache
@@ -155,7 +147,7 @@ def _ready():
     Threads compile at the same time, with one code generator in common: llvmlite takes a lock of its own for each call
     of LLVM (and gives the interpreter's free), so calls of several compilations follow one another in any order.
     """
-    binding = _held()
+    binding = llvm()
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     for option in UNUSED_PASSES:
