@@ -127,11 +127,13 @@ def test_which_nests_are_written_twice(monkeypatch):
 
     with override("jax_check_bounds", False):
         large, small = np.ones((512, 512), np.float32), np.ones((100, 100), np.float32)
-        assert count(lambda x: 0.5 * x, large) == 0
+        assert count(lambda x: 0.5 * x, large) == 1 and count(lambda x: 0.5 * x, small) == 0
+        assert count(lambda x: x + 0.5, large) == 0 and count(lambda x: 3 * x, np.int32(large)) == 0
         assert count(*[repeated(lambda u: 0.5 * u, 9), small]) == 1
-        assert count(*[repeated(lambda u: u + 0.5, 9), small]) == 0
-        monkeypatch.setattr(careful, "MOST_TASKS", 0)  # more would have no memory
-        assert count(*[repeated(lambda u: 0.5 * u, 9), np.ones((2048, 2048), np.float32)]) == 0
+        shared = np.ones((2048, 2048), np.float32)
+        assert count(lambda x: 0.5 * x, shared) == 1
+        monkeypatch.setattr(careful, "MOST_TASKS", 1)  # more would have no memory
+        assert count(lambda x: 0.5 * x, shared) == 0
 
 
 def test_numbers_that_come_and_go():

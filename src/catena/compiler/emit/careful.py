@@ -1,7 +1,7 @@
-"""Nests of loops that have a second text for when the processor has met subnormal numbers (see `plan.careful`).
+"""Nests that have a second text for when the processor has met subnormal numbers (see `plan.careful`).
 
-Whether it has is noted for each task of a nest, in memory of the program's own: what one iteration met is told to the
-next one. Calls on several threads note in one place, and read what others noted: no bits hang on it.
+Whether it has is noted for each task of a nest, in memory of the program's own: what one iteration, or call, met is
+told to the next one. Calls on several threads note in one place, and read what others noted: no bits hang on it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Loop nests that a loop repeats are written twice: once more for when the processor has met subnormal numbers.
+"""Loop nests of some length are written twice: once more for when the processor has met subnormal numbers.
 
 What decays comes to them: the front of what spreads into zeros, an average of what is no longer there. Processors take
-a hundred cycles for each product that has to do with one, and a loop would do so in every iteration. The second text
-asks before its products whether something is so small (see `graph.small`), which takes less than half as long again,
-and has the same bits. Which one runs is told by what the processor has noted while the nest ran last.
+a hundred cycles for each product that has to do with one, and a loop, or a program that is called again and again,
+would do so each time. The second text asks before its products whether something is so small (see `graph.small`), which
+takes less than half as long again, and has the same bits. Which one runs is told by what the processor has noted while
+the nest ran last.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from catena.compiler.machine import Machine
 from catena.core.context import context
 
 LEAST_BLOCKS = 128  # of lanes: of shorter nests it would take longer to ask
+LEAST_OUTSIDE = 4096  # the same outside of loops, where a second text is written for fewer repetitions
 MOST_PRODUCTS = 16
 MOST_TASKS = 256  # of a nest, of which each notes what it has met
 ORDINARY = 2.0**-22  # a factor of no less, by which only subnormal numbers come to such
 
 
-def nest(plain: Nest, machine: Machine, chunk: int | None) -> CarefulNest | None:
+def nest(plain: Nest, machine: Machine, in_loop: bool, chunk: int | None) -> CarefulNest | None:
     """The nest whose products ask whether their factors are small; None where it would be of no use, or `chunk`
     iterations of its outermost loop make too many tasks.
     """
@@ -30,7 +32,7 @@ def nest(plain: Nest, machine: Machine, chunk: int | None) -> CarefulNest | None
         return None
     if plain.sequential or plain.is_checked or plain.vector is None or plain.staged is not None:
         return None
-    if plain.trips < LEAST_BLOCKS * plain.width:
+    if plain.trips < (LEAST_BLOCKS if in_loop else LEAST_OUTSIDE) * plain.width:
         return None
     if chunk is not None and plain.extents[plain.order[0]] > MOST_TASKS * chunk:
         return None

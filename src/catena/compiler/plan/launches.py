@@ -63,7 +63,7 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
     operands = p.operands(frame, nest)
     blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
     chunk = sharing.chunk(p.machine.sharing, nest, in_place, p.depth > 0, frame.awake)
-    with_care = careful.nest(nest, p.machine, chunk) if p.depth else None
+    with_care = careful.nest(nest, p.machine, p.depth > 0, chunk)
     if with_care is None and chunk is None and _in_place(nest, blocks, p.depth, frame.has_many_steps):
         frame.steps.append(Launch(nest, operands, in_place))
         return
