@@ -9,6 +9,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena import lax
 from catena.compiler.graph import constants
+from catena.compiler.native.compile import program_of
 
 NUMBERS = [0.0, -0.0, 1.0, -1.5, 3.0, np.inf, -np.inf, np.nan, 1e-45, 3e38]
 INTEGERS = [0, 1, -1, 7, 2**31 - 1, -(2**31)]
@@ -334,3 +335,23 @@ def test_no_float_is_below_itself(dtype):
         for f in (lax.lt, lax.gt):
             assert not jax.jit(lambda x, f=f: f(x, x))(x).any()
             assert not any("load" in nest for nest in nests(lambda x, f=f: f(x, x), x))
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32", "uint8"])
+@pytest.mark.parametrize(
+    "shape, axis", [((2, 4000), 0), ((300, 7), 1), ((3, 5, 40), (0, 2)), ((5000,), 0), ((0, 5), 0)]
+)
+def test_folds_of_one_number_are_those_of_an_array_in_memory(shape, axis, dtype):
+    with jax.enable_x64(True):
+        numbers = [n for n in NUMBERS if np.isfinite(n) and abs(n) < 9] if np.dtype(dtype).kind in "iu" else NUMBERS
+        for number in [*numbers, 200.0, 2.0**20 + 1]:
+            x = np.full(shape, np.asarray(number).astype(dtype))
+            for fold in (jnp.sum, *([jnp.max, jnp.min] if x.size else [])):
+                known = jax.jit(lambda f=fold, x=x: f(jnp.full(shape, x.flat[0] if x.size else 1, dtype), axis))()
+                assert bits(known) == bits(jax.jit(lambda x, f=fold: f(x, axis))(x)), (number, fold)
+
+
+def test_a_sum_of_ones_is_no_pass_over_memory():
+    made = jax.make_jaxpr(lambda x: x + jnp.sum(jnp.ones((2, 500_000)), 0))(jnp.ones(500_000))
+    assert len(list(program_of(made).steps())) == 1

@@ -199,6 +199,31 @@ def test_what_an_update_makes_a_result_of_is_computed_where_that_goes(name):
         np.testing.assert_allclose(ours, eager, rtol=1e-6, atol=1e-5)
 
 
+PLACE_BY_PLACE = {  # and how many bytes of temporaries are large
+    "rows added to zeros": (lambda x, i: jnp.tanh(jnp.zeros_like(x).at[i].add(x[:1000])) + x, 0),
+    "a running sum": (lambda x, i: jnp.cumsum(x) * 0.5 - x, 0),
+    "a loop, in turns with other memory": (
+        lambda x, i: jax.lax.fori_loop(0, 2, lambda k, y: jnp.cumsum(y * 0.5), x) * x, 1),
+    "two results": (lambda x, i: (lambda y: (y - x, y * x))(jnp.cumsum(x)), 0),
+    "two of which one dies": (lambda x, i: (lambda y: (y, y * x))(jnp.cumsum(x)), 0),
+    "read at other places": (lambda x, i: (lambda y: y + y[::-1])(jnp.cumsum(x)), 1),
+    "another dtype": (lambda x, i: jnp.cumsum(x) > 0, 1),
+    "a sort, which changes its keys": (lambda x, i: jnp.sort(x) * 2, 2),  # and what it sorts with
+    "small": (lambda x, i: jnp.cumsum(x[:2000]) * 0.5 - x[:2000], 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACE_BY_PLACE)
+def test_what_a_result_is_made_of_place_by_place_is_computed_there(name):
+    f, large = PLACE_BY_PLACE[name]
+    x, i = jax.random.normal(jax.random.key(0), (100_000,)), jax.random.randint(jax.random.key(1), (1000,), 0, 100_000)
+    program = compiler.program_of(jax.make_jaxpr(f)(x, i), ())
+    verify(program)
+    assert program.arena_bytes // x.nbytes == large
+    for ours, eager in zip(jax.tree.leaves(jax.jit(f)(x, i)), jax.tree.leaves(f(x, i)), strict=True):
+        np.testing.assert_allclose(ours, eager, rtol=1e-6, atol=1e-5)
+
+
 def test_memory_of_an_argument_is_taken_when_nobody_reads_it_any_more():
     def f(x, i):
         y = 2 * x[::-1]  # may not be made over x, which is read after it is begun

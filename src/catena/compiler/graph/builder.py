@@ -261,8 +261,8 @@ class Builder:
         axes = tuple(sorted(int(a) for a in axes))
         if not axes:
             return x
-        if kind == "sum" and constants.is_zero(x):
-            return self.full(_without(x.shape, axes), np.zeros((), x.dtype))
+        if (number := constants.folded(kind, x, axes)) is not None:
+            return self.full(_without(x.shape, axes), number)
         if all(x.shape[a] == 1 for a in axes) and KIND[x.dtype] != "c":
             y = self.reshape(x, _without(x.shape, axes))
             return self.map("add", y, self.constant(np.zeros((), x.dtype))) if kind == "sum" else y

@@ -9,12 +9,13 @@ done to the number, and so are costly functions of a choice between two numbers,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 from catena.compiler.graph.forms import COSTLY
-from catena.compiler.graph.symbols import array_of
+from catena.compiler.graph.symbols import array_of, is_plain
 from catena.core.dtypes import KIND
 
 _ARITHMETIC: dict[str, Callable] = {
@@ -117,6 +118,7 @@ SAME = dict.fromkeys("iub", OF_SAME) | {"f": OF_SAME_FLOATS}  # by the kind of t
 # Of which numbers functions have exact values, and which; those that are 0 at 0 keep its sign.
 EXACT = {"log": (1, 0), "exp": (0, 1), "exp2": (0, 1), "cos": (0, 1), "cosh": (0, 1)}
 ZERO_AT_ZERO = ("log1p", "expm1", "sin", "tan", "sinh", "tanh", "asin", "atan", "asinh", "atanh")
+SAME_AGAIN = ("max", "min", "and", "or")  # folds of which those of one number are that number
 CHOICES = 3  # one in another, of numbers of which a function is computed beforehand
 
 
@@ -166,6 +168,33 @@ def scalar(x) -> np.ndarray | None:
     while x.form == "broadcast":
         (x,) = x.args
     return x.params.array if x.form == "constant" and x.ndim == 0 else None
+
+
+def folded(kind: str, x, axes: tuple):
+    """What all elements of a fold of one number are: of extremes the number, of sums a product, where nothing is
+    rounded on the way to it, in whichever order. None where they are to be folded.
+    """
+    if kind in SAME_AGAIN:
+        return x.args[0] if _is_spread(x) and all(x.shape[a] > 0 for a in axes) else None
+    number, extents = scalar(x), tuple(x.shape[a] for a in axes)
+    if kind != "sum" or number is None or is_zero(x):
+        return number if kind == "sum" else None
+    if type(number) is not np.ndarray or number.dtype.kind not in "fiu" or not is_plain(extents):
+        return None
+    count = math.prod(extents)
+    if number.dtype.kind in "iu":
+        return np.asarray(int(number) * count).astype(number.dtype)
+    return np.asarray(float(number) * count + 0.0, number.dtype) if _is_exact(number, count) else None
+
+
+def _is_exact(number: np.ndarray, count: int) -> bool:
+    """Whether so many of a number, and sums of fewer of them, are numbers of its dtype."""
+    limits = np.finfo(number.dtype)
+    if not np.isfinite(number) or abs(float(number)) * count > float(limits.max):
+        return False
+    whole = abs(float(number).as_integer_ratio()[0])
+    odd = whole // (whole & -whole or 1)
+    return odd * count <= 1 << limits.nmant + 1 and (not odd or abs(number) >= limits.tiny)
 
 
 def is_zero(x) -> bool:

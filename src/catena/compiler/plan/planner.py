@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from catena.compiler.graph import symbols
-from catena.compiler.graph.forms import LOOPS
+from catena.compiler.graph.forms import FORMS, LOOPS
 from catena.compiler.graph.region import Value
 from catena.compiler.kernels import loops
-from catena.compiler.machine import Machine
+from catena.compiler.machine import Machine, Memory
 from catena.compiler.plan import elements, sharing, slices
 from catena.compiler.plan.alike import Planned
 from catena.compiler.plan.fuse import Fused
@@ -32,6 +32,7 @@ from catena.core import failures
 from catena.core.errors import CompileError
 
 MANY_STEPS = 12  # of a program, from which on its entry only calls
+SHARED = 1 << 18  # bytes of a result from which on it is worth that no lanes of its last vector are written twice
 UPDATES = ("dynamic_update_slice", "scatter")  # forms of nodes that change a few elements of an array
 
 
@@ -85,12 +86,28 @@ class Frame:
         starts = {out.number: roots[first + j] for j, out in enumerate(node.results[:carries])}
         return starts.get(result) == old.number and roots.count(old.number) == 1
 
-    def beginning(self, node: Value | None, result: int) -> int | None:
-        """What a result of a step begins as, whose memory it takes if that dies there."""
+    def beginning(self, i: int, result: int, memory: Memory) -> int | None:
+        """What a result of step `i` begins as, or is made of place by place: it takes its memory if that dies there."""
+        step = self.fused.steps[i]
+        if step.kernel is not None:
+            return self._read_there(step, i, result, memory)
+        node = step.node
         if node is not None and node.form in UPDATES:
             return None if self.reads_again(node) else self.fused.root(node.args[0])
         olds = [x for x in node.args if self.starts_as(node, result, x)] if node is not None else []
         return self.fused.root(olds[0]) if olds else None
+
+    def _read_there(self, step: FusedStep, i: int, result: int, memory: Memory) -> int | None:
+        """An array that a kernel reads for the last time, each element where it writes one of the result: of those that
+        caches hold better than two, not of those that are written past them.
+        """
+        values, kernel = self.fused.region.values, step.own_kernel
+        v = values[result]
+        if kernel.axes or step.part or not SHARED <= v.nbytes < memory.streamed:
+            return None
+        dying = (r for r in sorted(step.reads - kernel.moved) if self.last_use.get(r) == i and r not in self.protected)
+        alike = (r for r in dying if (values[r].shape, values[r].dtype) == (v.shape, v.dtype))
+        return next(alike, None)
 
     def reads_again(self, update: Value) -> bool:
         """Whether an update reads the array that it changes as its updates or indices too: it needs a copy then."""
@@ -225,8 +242,10 @@ class Planner:
             r: int | None = None if k in copies else frame.fused.root(out)
             while r in frame.targets and r in made:
                 step, target = made[r], frame.targets[r]
-                r = frame.beginning(steps[step].node, r)
+                r = frame.beginning(step, r, self.machine.memory)
                 if r not in made or r in frame.targets or frame.last_use.get(r) != step:
+                    break
+                if _is_made_in_place(steps[made[r]].node):
                     break
                 if not self._may_write(frame, made[r], r, overwritten.get(k)):
                     break
@@ -414,6 +433,11 @@ class Planner:
         if rule is None:
             raise CompileError(f"operation {form!r} cannot be compiled")
         rule(self, frame, i, step.node)
+
+
+def _is_made_in_place(node: Value | None) -> bool:
+    """Whether a step, as sorts and routines of libraries are, changes its operand, which would be copied elsewhere."""
+    return node is not None and FORMS[node.form].several and node.form not in LOOPS
 
 
 def _shares_step(fused: Fused, machine: Machine) -> bool:
