@@ -69,6 +69,15 @@ def test_places_are_taken_apart_once():
     assert "avx2.permps" in text_of(short, machine=X86_64_V3)
 
 
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, texts compare places too")
+def test_functions_of_elements_at_shared_places_are_written_for_fewer_rows():
+    """Each row at once is the text of the function once more, which takes LLVM longer than its places."""
+    functions = lambda f: text_of(jax.make_jaxpr(lambda x, i: f(x[:, i]))(*operands(100)), machine=X86_64_V4)
+    called = lambda text, name: text.count(f"call <16 x float> @catena.{name}.f32x16")
+    assert [called(functions(f), f.__name__) for f in (jnp.sin, jnp.tanh)] == [4, 4]
+    assert functions(lambda x: x * x).count("fmul <16 x float>") == 8
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int8", "bfloat16"])
 def test_elements_far_apart(dtype):
     x = jnp.asarray(np.random.default_rng(0).integers(-9, 9, 3000), dtype)

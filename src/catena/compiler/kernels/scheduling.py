@@ -208,8 +208,9 @@ def _share_places(nest: Nest, vector: int, machine: Machine) -> None:
     d = shared[-1]
     nest.order.remove(d)
     nest.order.insert(-1, d)
-    own = sum(mask >> d & 1 and mask >> vector & 1 for mask in nest.depends)
-    many = AT_ONCE if own <= LONG_BODY else FEWER_AT_ONCE
+    own = [s for s, mask in zip(nest.stmts, nest.depends) if mask >> d & 1 and mask >> vector & 1]
+    short = len(own) <= LONG_BODY and not any(s.op in COSTLY for s in own)  # which is written once for each iteration
+    many = AT_ONCE if short else FEWER_AT_ONCE
     nest.together = Together(
         d, max(min(many, MOST_AT_ONCE // nest.width), 2), "places", machine.chooses, machine.least_chosen
     )
