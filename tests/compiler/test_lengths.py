@@ -260,8 +260,18 @@ def test_plans_that_were_not_of_use_of_late_go_first(family):
     kept = [programs.program(closed(f, [(n,)])) for n in (300, 437)]
     (plan,) = family().plans
     family().plans = [plan] * lengths.MOST_PLANS
-    family().add(kept[1], [[300], [437]], lambda: lambda n: None)
+    none = lengths.Made()
+    none.function = lambda: lambda n: None
+    family().add(kept[1], [[300], [437]], none)
     assert len(family().plans) == lengths.MOST_PLANS and family().plans[0] is not plan
+
+
+def test_products_find_the_tiles_of_their_length(family):
+    """Which tiles suit a length is computed of it, as its numbers are: one plan serves lengths of other tiles."""
+    f, shapes = lambda x, y: jnp.tanh(x @ y), lambda n: [(n, 24), (24, n)]
+    found = [check(f, shapes(n)) for n in (150, 130, 137, 145, 139, 161, 177, 183, 129)]
+    tiles = {tuple(executable.parts.imports) for executable in found}
+    assert family().tries <= 2 and len(tiles) >= 4, (family().tries, tiles)
 
 
 @pytest.mark.parametrize("lengths_", [range(100, 128), range(210, 238)])

@@ -77,7 +77,6 @@ LONGER = {}  # "folder/file.py": the reason
 MAX_CLASS_LINES, MAX_ATTRIBUTES = 300, 12
 # "folder/file.py:class": lines, attributes (None where within the limit), the reason. These numbers may only shrink.
 LARGER = {
-    "compiler/emit/module.py:Module": (None, 13, "what the text of a program consists of, a field each"),
     "compiler/native/executable.py:Parts": (None, 20, "what a compiled program consists of, a field each"),
     "compiler/graph/builder.py:Builder": (395, None, "a method for every form of nodes that lower rules write"),
     "compiler/emit/program.py:ProgramWriter": (None, 14, "what the steps of one program write to and share"),

@@ -5,7 +5,9 @@ Source: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplicatio
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 
 from catena.compiler.emit import launches, parallel, subnormal_products, tiles
 from catena.compiler.emit.branches import each_way, when
@@ -342,47 +344,35 @@ class _Loops:
         stands for one that is not called.
         """
         p = self.plan
-        names: list[str] = []
-        for columns in (p.columns, p.rest):
-            for below in (False, True):
-                is_called = columns and (not below or p.has_left)
-                names.append(self._tile_name(columns, below) if is_called else names[0])
+        forms = _forms((p.columns, p.rest), (p.rows, p.below, p.heights[2]), p.width, self.masks, p.odd)
+        names = []
+        for i, columns in enumerate((p.columns, p.columns, p.rest, p.rest)):
+            outer = _outer(self, columns)
+            tile = tiles.Tile(self.type, p.width, 1, 1, 0, outer, bool(p.outside), watched=p.is_watched)
+            names.append(self.w.chosen(functools.partial(_tile_text, tile), forms[i]))
         return names
-
-    def _tile_name(self, columns: int, below: bool) -> str:
-        p, vectors = self.plan, self._vectors(columns)
-        rows = p.below if below and not p.is_ragged else p.rows
-        told, adds = self._told(columns), bool(p.outside)
-        outer, ragged = _outer(self, columns), below and p.is_ragged
-        tile = tiles.Tile(self.type, p.width, rows, vectors, told, outer, adds, ragged, p.is_watched)
-        tile = tile._replace(even=tile.may_pair and not below and p.even)  # of others, a plan for any number is for all
-        return self.w.function(tiles.text(tile))
 
     def _packing_names(self) -> list[str]:
         """The functions that copy panels and the columns beyond, where tasks do; or one stands for the other."""
         p = self.plan
         if not p.packs:
             return []
-        each = [columns or p.columns or p.rest for columns in (p.columns * bool(p.panels), p.rest)]
-        return [self.w.function(self._packing_text(columns)) for columns in each]
+        forms = _forms((p.columns, p.rest), (p.rows, 0, 0), p.width, self.masks, 1)
+        if self._keeps:
+            tile = tiles.Tile(self.type, p.width, 1, 1, 0, (), bool(p.outside), watched=p.is_watched, keeps=True)
+            write: Callable[[tuple], str] = functools.partial(_tile_text, tile)
+        else:
+            panel = tiles.Panel(self.type, p.width, 1, 0, p.read)
+            write = functools.partial(_packing_text, tiles.packing if p.apart == 1 else tiles.turning, panel)
+        return [self.w.chosen(write, forms[i]) for i in (0, 2)]
 
-    def _packing_text(self, columns: int) -> str:
-        p, vectors, told = self.plan, self._vectors(columns), self._told(columns)
-        if not self._keeps:
-            panel = tiles.Panel(self.type, p.width, vectors, told, p.read)
-            return (tiles.packing if p.apart == 1 else tiles.turning)(panel)
-        tile = tiles.Tile(self.type, p.width, p.rows, vectors, told, (), bool(p.outside), watched=p.is_watched)
-        return tiles.text(tile._replace(keeps=True))
-
-    def _told(self, columns: int) -> int:
-        """The lanes of the last vector that are columns, or that an argument tells it."""
-        p, vectors = self.plan, self._vectors(columns)
-        if columns != vectors * p.width and self.w.machine.masks(self.type.bytes):
-            return tiles.ARGUMENT
-        return columns - (vectors - 1) * p.width
+    @property
+    def masks(self) -> bool:
+        """Whether arguments tell the lanes of a vector."""
+        return self.w.machine.masks(self.type.bytes)
 
     def _vectors(self, columns: int) -> int:
-        return max(-(-columns // self.plan.width), 1)
+        return _vectors(columns, self.plan.width)
 
     def _moved(self, pointer: str, steps: str, by: int, of: Type | None = None) -> str:
         """So many steps of so many elements further on, which are `of` a type, or of the result's."""
@@ -394,6 +384,38 @@ class _Loops:
     def _steps(self, pointer: str, steps: str, by: int, of: Type) -> str:
         """The same; how long the steps are, the text does not tell."""
         return self.e.element(pointer, of.memory, self.e.op(f"mul nsw i64 {steps}, {self.told.number(by)}"))
+
+
+@symbols.computed
+def _vectors(columns: int, width: int) -> int:
+    return max(-(-columns // width), 1)
+
+
+@symbols.computed
+def _forms(columns: tuple, heights: tuple, width: int, masks: bool, odd: int) -> tuple[tuple[int, ...], ...]:
+    """Of the tiles of panels, of the rows that these leave, of columns beyond and of both: rows, vectors, lanes of the
+    last one that are columns, or that an argument tells it, whether an argument tells how many rows there are, and
+    whether terms are an even number, not `odd`. The first stands for one that is not called.
+    """
+    (rows, below, is_ragged), found = heights, []
+    for n in columns:
+        vectors = max(-(-n // width), 1)
+        last = tiles.ARGUMENT if masks and n != vectors * width else n - (vectors - 1) * width
+        found.append((rows, vectors, last, 0, int(not odd)) if n else found[0])
+        lower = rows if is_ragged else below  # of others than full ones, a plan for any number is for all
+        found.append((lower, vectors, last, is_ragged, 0) if n and below else found[0])
+    return tuple(found)
+
+
+def _tile_text(tile: tiles.Tile, form: tuple) -> str:
+    """The text of a tile of this form (see `_forms`)."""
+    rows, vectors, last, is_ragged, even = form
+    return tiles.text(tile._replace(rows=rows, vectors=vectors, last=last, ragged=bool(is_ragged), even=bool(even)))
+
+
+def _packing_text(write: Callable[[tiles.Panel], str], panel: tiles.Panel, form: tuple) -> str:
+    """The text of what copies panels for tiles of this form."""
+    return write(panel._replace(vectors=form[1], last=form[2]))
 
 
 def _steps_outside(w: _Loops, columns: int) -> list[int]:

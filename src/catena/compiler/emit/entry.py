@@ -76,7 +76,7 @@ def write_program(w: ProgramWriter, program: Program, returns_stacks: bool = Fal
         "  ret i64 %result",
         "}",
     ]
-    return w.finish((FREE_ARENA if epilogue else "") + "\n".join(lines), program)
+    return w.finish((FREE_ARENA if epilogue else "") + "\n".join(lines))
 
 
 ARENA_CALLS = {

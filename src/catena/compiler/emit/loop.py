@@ -50,7 +50,7 @@ def write_loop(w: ProgramWriter, program: Program, operands: list[Value]) -> Mod
     if not w.texts.is_plain or program.arena_bytes or w.uses or w.asks:
         return None
     lines = ["define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) {", "entry:", *e.slots, *e.lines]
-    return w.finish("\n".join([*lines, "  ret void", "}"]), program)
+    return w.finish("\n".join([*lines, "  ret void", "}"]))
 
 
 def _cleared_block(e: Emitter, size: int) -> str:

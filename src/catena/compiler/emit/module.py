@@ -12,11 +12,12 @@ import hashlib
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from catena.compiler.graph.symbols import Computed
 from catena.core.named import NamedTuple
 
 NUMBERS = "%numbers"  # where an entry has its program's sizes: extents, places in its memory, chunks
@@ -37,11 +38,9 @@ class Module:
     externals: list  # addresses or callables, bound at load in this order
     numbers: list[int]
     helpers: dict
-    arena_bytes: int
-    flops: int = 0
-    bytes: int = 0
     interruptible: bool = False
     sites: list[str] = field(default_factory=list)  # of bounds checks, in checked mode
+    choices: dict[str, Choice] = field(default_factory=dict)  # by what the entry calls them
 
     def text(self) -> str:
         """LLVM IR of the whole program, but for the helpers that it calls, with a comment that says its numbers."""
@@ -60,9 +59,14 @@ class Module:
         """LLVM IR of the entry and the functions of its `own`, which call no others; and those that it calls otherwise,
         whose addresses it has in its table: one for each place of the text that names a function, in this order.
         """
-        called = [] if own else calls(self.entry)
+        called = [] if own else self.called
         parts = [*self._defined(own, self.exported(own)), _with_table(self, called)]
         return "\n".join([self.head, *_literals_in(self, parts), *parts]), called
+
+    @property
+    def called(self) -> list[str]:
+        """The functions that the entry calls or passes on, as often as it does."""
+        return [self.choices[name].name if name in self.choices else name for name in calls(self.entry)]
 
     def exported(self, names: Collection[str]) -> list[str]:
         """The functions that a module of these defines as such. Those with one caller, which runs chunks, are parts of
@@ -71,13 +75,13 @@ class Module:
         if not names:
             return []
         count = Counter(called for name in self.needed() for called in facts(self.functions[name]).calls)
-        count.update(calls(self.entry))
+        count.update(self.called)
         inner = {called for name in names for called in facts(self.functions[name]).calls}
         return [n for n in names if n not in inner or count[n] != 1 or stays_one(self.functions[n])]
 
     def needed(self) -> list[str]:
         """The functions that the entry reaches, callees first."""
-        needed = set(calls(self.entry))
+        needed = set(self.called)
         for name, body in reversed(self.functions.items()):
             if name in needed:
                 needed.update(facts(body).calls)
@@ -114,12 +118,15 @@ def _with_table(module: Module, called: Sequence[str]) -> str:
     """The entry, with what it finds in its table: the arena that it keeps between calls, constants, externals,
     functions that it does not call by their names, numbers. Loops have none of it.
     """
-    if "ptr %table)" not in module.entry:
-        return module.entry
+    entry = module.entry
+    for name, choice in module.choices.items():
+        entry = entry.replace(name, choice.name)
+    if "ptr %table)" not in entry:
+        return entry
     functions = 1 + len(module.constants) + len(module.externals)
     places = {"constants": 1, "externals": 1 + len(module.constants), "numbers": functions + len(called)}
     heads = [f"  %{name} = getelementptr i64, ptr %table, i64 {at}" for name, at in places.items()]
-    text = _from_table(module.entry, functions) if called else module.entry
+    text = _from_table(entry, functions) if called else entry
     return text.replace("entry:\n", "\n".join(["entry:", *heads, ""]), 1)
 
 
@@ -146,6 +153,16 @@ def _literals_in(module: Module, texts: Iterable[str]) -> list[str]:
     return [line for name, line in module.literals.items() if name in used]
 
 
+class Choice(NamedTuple):
+    """A function whose text hangs on numbers that record: `write` makes that of any such numbers. The entry has another
+    name for it, which says where programs of other lengths have another function.
+    """
+
+    name: str
+    write: Callable[[tuple[int, ...]], str]
+    numbers: list
+
+
 class Texts:
     """What a program's text consists of beside its entry, while it is being written."""
 
@@ -155,21 +172,18 @@ class Texts:
         self.of_nests: dict = {}  # the same, by the nest itself
         self.variants: Counter = Counter()  # structure but for constants -> how many there are
         self.helpers: dict = {}
-        self._constants: list[np.ndarray] = []
-        self._constant_at: dict[int, int] = {}
+        self._constants: dict[int, tuple[int, np.ndarray]] = {}  # by their identity: the number of each
         self._externals: list = []
         self._numbers: list[int] = []
         self._tables: list[tuple[int, list[int]]] = []  # and behind them tables, with where it is told where they begin
+        self._choices: dict[str, Choice] = {}
         self.tasks: dict = {}  # what tasks of products are made of, by what decides it
         self._literals: dict[str, str] = {}  # constants in memory, for routines that want addresses
 
     def constant(self, array: np.ndarray) -> tuple[int, bool]:
         """The number of a constant array, and whether it is new."""
-        known = self._constant_at.get(id(array))
-        if known is not None:
-            return known, False
-        self._constants.append(array)
-        return self._constant_at.setdefault(id(array), len(self._constants) - 1), True
+        known = len(self._constants)
+        return self._constants.setdefault(id(array), (known, array))[0], len(self._constants) > known
 
     def external(self, target) -> int:
         """The number of a library function or callback."""
@@ -203,27 +217,35 @@ class Texts:
     def function(self, body: str) -> str:
         return self.functions.setdefault(body, f"f{digest(body)}")
 
+    def chosen(self, write: Callable[[tuple[int, ...]], str], numbers: Computed) -> str:
+        """What the entry calls the function that is written for numbers that record, if it calls no others itself."""
+        each, body = [numbers[i] for i in range(len(numbers.value))], write(numbers.value)
+        if facts(body) != NOTHING:
+            return self.function(write(tuple(map(int, each))))
+        made = Choice(self.function(body), write, each)
+        name = f"f{digest(f'{made.name} {numbers.name}')}"
+        self._choices[name] = made
+        return name
+
     @property
     def is_plain(self) -> bool:
         """Whether nothing is bound at load."""
         return not self._constants and not self._externals and not self._numbers
 
-    def module(self, entry: str, globals_: list[str], program, interruptible: bool, sites: list[str]) -> Module:
+    def module(self, entry: str, globals_: list[str], interruptible: bool, sites: list[str]) -> Module:
         functions = {name: body for body, name in self.functions.items()}
         return Module(
             head="\n".join(globals_),
             literals=self._literals,
             functions=functions,
             entry=entry,
-            constants=self._constants,
+            constants=[array for _, array in self._constants.values()],
             externals=self._externals,
             numbers=self.all_numbers(),
             helpers=self.helpers,
-            arena_bytes=program.arena_bytes,
-            flops=program.flops,
-            bytes=program.bytes,
             interruptible=interruptible,
             sites=sites,
+            choices=self._choices,
         )
 
 
@@ -246,6 +268,9 @@ class Facts(NamedTuple):
     calls: list[str]  # functions of the module, as often as it calls them
     math: Counter  # functions of mathematics, likewise
     bound: bool  # whether it hangs on what differs between programs
+
+
+NOTHING = Facts([], Counter(), False)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -42,12 +42,12 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.marks import Marks
 from catena.compiler.emit.module import NUMBERS, TABLE, Module, Texts, digest
 from catena.compiler.graph.region import Value
-from catena.compiler.graph.symbols import recorded
+from catena.compiler.graph.symbols import Computed, plain, recorded
 from catena.compiler.machine import Machine
 from catena.compiler.plan import steps
 from catena.compiler.plan.amx import AmxPacking, AmxProduct
 from catena.compiler.plan.memory import SLOT_BYTES
-from catena.compiler.plan.program import ARENA, CONSTANT, NULL, PART, SLOT, Block, Buffer, Program, Step
+from catena.compiler.plan.program import ARENA, CONSTANT, NULL, PART, SLOT, Block, Buffer, Step
 from catena.core.context import context
 from catena.core.errors import CompileError
 
@@ -170,6 +170,12 @@ class ProgramWriter:
         """The name of the function with this text (parameters and body): equal ones are one, in all programs."""
         return self.texts.function(body)
 
+    def chosen(self, write: Callable[[tuple[int, ...]], str], numbers) -> str:
+        """The name of the function that is written for these numbers; where they record, of other lengths another."""
+        if type(numbers) is Computed and not numbers.record.closed:
+            return self.texts.chosen(write, numbers)
+        return self.function(write(plain(numbers)))
+
     def functions(self, names: Sequence[str]) -> str:
         """The address of a table of functions (see `module`)."""
         each = [f"@{name}" for name in names]
@@ -182,12 +188,12 @@ class ProgramWriter:
             self.e.do(f"store i64 {status}, ptr %status")
             self.e.jump("finish")
 
-    def finish(self, entry: str, program: Program) -> Module:
+    def finish(self, entry: str) -> Module:
         """The module, given the text of the entry function."""
         self.helpers.update(self.e.needs)
         sites = [] if self.sites is None else self.sites.texts
         globals_ = [] if self.sites is None else [bounds.GLOBAL]
-        return self.texts.module(entry, globals_, program, bool(self.asks), sites)
+        return self.texts.module(entry, globals_, bool(self.asks), sites)
 
 
 @recorded

@@ -21,10 +21,8 @@ def cut(nest: Nest, machine: Machine) -> list[Nest]:
     if nest.folds or nest.sequential or nest.is_checked or nest.rows:
         return []
     live = [d for d, n in enumerate(nest.extents) if n != 1]
-    if len(live) < 2 or nest.extents[live[-1]] > short_rows.MOST:
-        return []
     found = [(d, seams) for d in live[:-1] if (seams := conditions.find(nest, d))]
-    if len(found) != 1:
+    if len(found) != 1 or nest.extents[live[-1]] > short_rows.MOST:
         return []
     (d, seams), n = found[0], nest.extents[found[0][0]]
     cuts = sorted({s.place for s in seams.values() if s.place is not None and 0 < s.place < n})

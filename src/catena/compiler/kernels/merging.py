@@ -86,9 +86,11 @@ def _to_places(nest: Nest, d: int, e: int) -> bool:
     nothing is changed, where other accesses keep these apart, or so much hangs on conditions that each might be asked
     for each element.
     """
-    n, seams = nest.extents[e], conditions.find(nest, d)
-    most = MOST_STATEMENTS if n > SHORT else MOST_OF_SHORT
-    if not seams or d in nest.reduced or nest.sequential or len(nest.stmts) > most:
+    seams = conditions.find(nest, d)
+    if not seams or d in nest.reduced or nest.sequential:
+        return False
+    n = nest.extents[e]
+    if len(nest.stmts) > (MOST_STATEMENTS if n > SHORT else MOST_OF_SHORT):
         return False
     apart = {a for a in nest.offsets() if not _one_behind_the_other(a, d, e, n)}
     rows = {i for i, s in enumerate(nest.stmts) if s.op == "affine" and s.attr in apart}

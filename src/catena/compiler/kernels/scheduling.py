@@ -62,8 +62,7 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         _interleave(nest)
     if vector is not None:
         extent = nest.extents[vector]
-        if extent >= vector_bytes // HALF:
-            _read_bits(nest, vector)
+        _read_bits(nest, vector, vector_bytes // HALF)
         nest.width = min(_lanes_of_sums(nest, vector_bytes, vector) or _lanes(nest, vector_bytes, vector), extent)
         light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
         side = min(nest.width, SQUARE)
@@ -131,16 +130,17 @@ HALF = 2  # bytes
 LANES_OF_BITS = 32
 
 
-def _read_bits(nest: Nest, vector: int) -> None:
+def _read_bits(nest: Nest, vector: int, lanes: int) -> None:
     """Floats of `HALF` bytes of which only an extreme is wanted are read as their bits, which tell it (see
-    `emit.extremes`): nothing is converted, and a vector holds twice as many.
+    `emit.extremes`): nothing is converted, and a vector holds twice as many, `lanes`, where there are so many.
     """
     found = {f.stmts[0] for f in nest.folds if is_extreme(f)}
     found -= {a for s in nest.stmts for a in s.args} | {s.stmt for s in nest.stores}
     found -= {s for f in nest.folds if not is_extreme(f) for s in (*f.stmts, *f.inits)}
     for i in found:
         s = nest.stmts[i]
-        if s.op == "load" and s.type in ("bfloat16", "float16") and affine.coefficient(s.attr[2], vector) == 1:
+        is_half = s.op == "load" and s.type in ("bfloat16", "float16") and affine.coefficient(s.attr[2], vector) == 1
+        if is_half and nest.extents[vector] >= lanes:
             buffer, _, offset = s.attr
             nest.stmts[i] = s._replace(type="uint16", attr=(buffer, "uint16", offset))
 

@@ -32,11 +32,16 @@ from catena.core.context import context
 from catena.core.errors import CompileError
 from catena.core.lazy import has_compiler
 from catena.core.stack import is_stack
-from catena.runtime.native import Code, Unit, units
+from catena.runtime.native import Code, Function, Unit, units
 
 
 def compile_jaxpr(
-    closed_jaxpr, *, name: str = "main", donated=(), checks: frozenset = frozenset(), made: list | None = None
+    closed_jaxpr,
+    *,
+    name: str = "main",
+    donated=(),
+    checks: frozenset = frozenset(),
+    made: lengths.Made | None = None,
 ) -> Executable:
     """Compiles a closed jaxpr.
 
@@ -59,15 +64,14 @@ UNRECORDED = (
 
 def compile_recorded(
     closed, numbers: list, name: str, donated: Sequence[bool]
-) -> tuple[Executable, Callable[[], Callable]] | None:
+) -> tuple[Executable, lengths.Made] | None:
     """Compiles a jaxpr with numbers that record what they decide (see `graph.symbols`).
 
     Arguments: `closed`; `numbers`, as `native.lengths` reads them, those that record in a list each, which is the same
       one for the same number; `name` and `donated`, as for `compile_jaxpr`.
-    Returns: the executable, and what makes the function that gives for other numbers what another program consists of
-      (`lengths.told`), or None. None where something cannot be written down.
+    Returns: the executable, and what another program consists of, or None where something cannot be written down.
     """
-    made: list = []
+    made = lengths.Made()
     with symbols.recording(x for x in numbers if type(x) is int) as record:
         known: dict[int, object] = {}
         for x in numbers:
@@ -78,7 +82,8 @@ def compile_recorded(
             executable = compile_jaxpr(replaced(closed, given), name=name, donated=donated, made=made)
         except UNRECORDED:
             return None
-    return executable, functools.partial(record.function, made)
+    made.function = functools.partial(record.function, made.numbers)
+    return executable, made
 
 
 def text_of(closed_jaxpr, donated=(), machine: Machine | None = None, checks: frozenset = frozenset()) -> str:
@@ -159,10 +164,10 @@ def compile_region(
     returns_stacks: bool = False,
     donated: Sequence[int] = (),
     clocks: list[Clock] | None = None,
-    made: list | None = None,
+    made: lengths.Made | None = None,
 ) -> Executable:
     """Compiles a graph; `donated` lists the inputs whose memory results may take. Where a list of `clocks` is given,
-    the program measures its steps, and its clock joins the list; a list `made` gets all that other lengths change.
+    the program measures its steps, and its clock joins the list; `made` gets all that other lengths change.
     """
     times = times or link.Times()
     dump = context.dump_ir_to
@@ -185,7 +190,11 @@ def compile_region(
         _dump(Path(dump), name, {"graph": str(region), **stages, "s": link.assembly(text(), level)})
     can_fail = bool(region.sites or module.interruptible or module.sites or program.arena_bytes > STACK_ARENA)
     if made is not None:
-        made += lengths.told(module.numbers, program.arena_bytes, program.flops, program.bytes, region.outputs)
+        made.numbers = lengths.told(module.numbers, program.arena_bytes, program.flops, program.bytes, region.outputs)
+        for place, choice in division.choices:
+            made.numbers += choice.numbers
+            write = functools.partial(_chosen, choice.write, level)
+            made.choices.append(lengths.Chosen(place, len(choice.numbers), write))
         symbols.close()
     module.numbers = list(map(int, module.numbers))  # some are of this record, or of one before that a cache has kept
     codes = _kernels(division, times)
@@ -230,6 +239,18 @@ def _kernels(division: shared.Plan, times: link.Times) -> dict[str, Code]:
         kept.keep(unit)
         times.mark("load")
     return codes
+
+
+def _chosen(write: Callable[[tuple], str], level: int, numbers: tuple) -> tuple[Function, Code]:
+    """The function that is written for these numbers, and its code: compiled, where it is not in the process."""
+    part = shared.alone(write(numbers), level)
+    ((name, key),) = part.exports.items()
+    code = kept.find(key)
+    if code is None:
+        unit = Unit(link.object_name(part.text, level), part.exports, part.imports)
+        code = _code(part, unit, {}, link.Times())
+        kept.keep(unit)
+    return Function(name, key), code
 
 
 def _code(part: shared.Part, unit: Unit, codes: dict[str, Code], times: link.Times) -> Code:

@@ -20,7 +20,7 @@ from catena.core.config import TRACED
 from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr, Literal
 from catena.core.named import NamedTuple
-from catena.runtime.native import loaded, resolved
+from catena.runtime.native import Code, Function, loaded, resolved, units
 
 MOST_FAMILIES = 512
 MOST_PLANS = 32  # of a family
@@ -95,10 +95,11 @@ def is_number(held) -> bool:
 class Plan:
     """How programs at other lengths are had from one, as far as they consist of the same code."""
 
-    def __init__(self, parts: Parts, alike: list, function: Callable[[], Callable]):
-        self.parts = parts._replace(code=b"", found=[f.name for f in parts.imports], linked=parts.functions)
+    def __init__(self, parts: Parts, alike: list, made: Made):
+        self.parts = parts._replace(code=b"", linked=parts.functions)
         self.alike = alike  # for each number of the jaxpr its value, or which argument of the function it is
-        self._make: Callable[[], Callable] | None = function
+        self.choices = made.choices
+        self._make = made.function
         self._function: Callable | None = None
 
     def arguments(self, numbers: list) -> list | None:
@@ -125,23 +126,50 @@ class Plan:
 
     def program(self, numbers: list, text: Callable[[], str]) -> Executable | None:
         """The program for these numbers of the jaxpr, if it is of this code, and that is in the process."""
-        made, linked = self.made(numbers), resolved(self.parts.imports)
-        code = loaded(self.parts.code_name)
-        if made is None or linked is None or code is None:
+        made, code = self.made(numbers), loaded(self.parts.code_name)
+        if made is None or code is None:
             return None
         count = len(self.parts.numbers)
-        arena_bytes, flops, moved, *extents = made[count:]
-        each = iter(extents)
+        arena_bytes, flops, moved, *others = made[count:]
+        each = iter(others)
         specs = [(tuple([next(each) for _ in shape]), dtype) for shape, dtype in self.parts.out_specs]
+        imports = [*self.parts.imports]
+        held = []  # code of functions that are found by `resolved`
+        for choice in self.choices:
+            imports[choice.place], one = choice.find(tuple([next(each) for _ in range(choice.count)]))
+            held.append(one)
+        linked = resolved(imports)
+        if linked is None:
+            return None
         parts = self.parts._replace(
             code=code.object_code, numbers=made[:count], out_specs=specs,
             arena_bytes=arena_bytes, flops=flops, bytes=moved,
+            imports=imports, found=[f.name for f in imports], units=units(linked) if held else self.parts.units,
         )  # fmt: skip
         return Executable(parts, text, {}, linked)
 
 
 class Argument(NamedTuple):
     number: int
+
+
+class Chosen(NamedTuple):
+    """An import that is another function at other lengths: its place, and what finds it by so many numbers."""
+
+    place: int
+    count: int
+    find: Callable[[tuple[int, ...]], tuple[Function, Code]]
+
+
+class Made:
+    """What other lengths change of a program: numbers (`told`), with those of its choices behind them, and what makes
+    the function that gives them for other numbers of the jaxpr.
+    """
+
+    def __init__(self):
+        self.numbers: list = []
+        self.choices: list[Chosen] = []
+        self.function: Callable[[], Callable] | None = None
 
 
 class Family:
@@ -171,7 +199,7 @@ class Family:
         pairs = zip(self.first, numbers, strict=True)
         return [changed.setdefault((old, new), [new]) if old != new else new for old, new in pairs]
 
-    def add(self, executable: Executable, given: list, function: Callable[[], Callable]) -> None:
+    def add(self, executable: Executable, given: list, made: Made) -> None:
         """Keeps what was recorded, unless the program calls what is its own."""
         parts = executable.parts
         if not parts.is_bound and not parts.sites and stored.is_free(parts):
@@ -179,8 +207,8 @@ class Family:
             for x in given:
                 if type(x) is list:
                     places.setdefault(id(x), Argument(len(places)))
-            made = Plan(parts, [places.get(id(x), x) for x in given], function)
-            self.plans = [made, *self.plans[: MOST_PLANS - 1]]  # a new list: other threads may go through the old one
+            plan = Plan(parts, [places.get(id(x), x) for x in given], made)
+            self.plans = [plan, *self.plans[: MOST_PLANS - 1]]  # a new list: other threads may go through the old one
 
     def find(self, numbers: list, text: Callable[[], str]) -> Executable | None:
         """The program for these numbers of the jaxpr, if one of the plans says it."""

@@ -42,10 +42,10 @@ def _compiled(
     if family is not None and numbers != family.first and family.is_worth_it():
         family.tries += 1
         given = family.recorded(numbers)
-        made = compiler.compile_recorded(closed, given, name, donated)
-        if made is not None:
-            executable, function = made
-            family.add(executable, given, function)
+        compiled = compiler.compile_recorded(closed, given, name, donated)
+        if compiled is not None:
+            executable, made = compiled
+            family.add(executable, given, made)
             return executable
     return compiler.compile_jaxpr(closed, name=name, donated=donated)
 

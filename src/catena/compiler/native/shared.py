@@ -8,9 +8,10 @@ compiled by itself: that of a function at another size is the same text, whose m
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from catena.compiler.emit.module import COLD, Module, calls, digest, facts
+from catena.compiler.emit.module import COLD, Choice, Module, calls, digest, facts
 from catena.compiler.native import kept, link
 from catena.compiler.native.later import Written
 from catena.runtime.native import Code, Function
@@ -36,6 +37,7 @@ class Plan:
     is_bound: bool  # whether the entry's code is the program's own, as where functions note what failed
     codes: dict[str, Code]  # where the others are
     linked: int  # functions that are not compiled: the others, and what only they call
+    choices: list[tuple[int, Choice]]  # imports of the entry's that hang on numbers, by their places
 
 
 def plan(module: Module, level: int) -> Plan:
@@ -48,10 +50,18 @@ def plan(module: Module, level: int) -> Plan:
     kernels = [_cold(module, name, keys, frequent) for name in cold]
     if together:
         kernels.append(_part(module, together, keys, frequent, level))
-    text, calls = module.of_entry(own)
+    text, called = module.of_entry(own)
     text = _whole(module, text, frequent)
-    entry = Part(text, link.entry_level(text, level), {}, [Function(name, keys[name]) for name in calls])
-    return Plan(kernels, entry, bool(own), codes, len(module.functions) - len(new) - len(own))
+    entry = Part(text, link.entry_level(text, level), {}, [Function(name, keys[name]) for name in called])
+    named = enumerate(() if own else calls(module.entry))
+    choices = [(i, module.choices[name]) for i, name in named if name in module.choices]
+    return Plan(kernels, entry, bool(own), codes, len(module.functions) - len(new) - len(own), choices)
+
+
+def alone(body: str, level: int) -> Part:
+    """A function that calls no others."""
+    name = f"f{digest(body)}"
+    return Part(f"define dso_local void @{name}{body}", level, {name: _key(name, level)}, [])
 
 
 def _part(module: Module, names: list[str], keys: dict[str, str], frequent: frozenset[str], level: int) -> Part:
@@ -80,7 +90,7 @@ def _reached(module: Module, keys: dict[str, str]) -> tuple[list[str], list[str]
     known ones on each way are.
     """
     codes: dict[str, Code] = {}
-    seen, pending = set(), calls(module.entry)
+    seen, pending = set(), module.called
     while pending:
         name = pending.pop()
         if name in seen or name not in module.functions:
@@ -106,4 +116,8 @@ def _keys(module: Module, frequent: frozenset[str], level: int) -> dict[str, str
         own = frequent.intersection(of_body.math)
         bound = of_body.bound or None in inner
         found[name] = None if bound else own.union(*[x for x in inner if x is not None])
-    return {name: digest(f"{name} {level} {sorted(x)}") for name, x in found.items() if x is not None}
+    return {name: _key(name, level, x) for name, x in found.items() if x is not None}
+
+
+def _key(name: str, level: int, frequent: Collection[str] = ()) -> str:
+    return digest(f"{name} {level} {sorted(frequent)}")

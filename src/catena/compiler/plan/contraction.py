@@ -105,9 +105,9 @@ class Plan(NamedTuple):
         return math.prod(x.extent for x in self.inside)
 
     @property
-    def even(self) -> bool:
-        """Whether tiles have an even number of terms of the innermost axis, all of them."""
-        return self.inside[-1].extent % 2 == 0 and all(x.axis.extent % 2 == 0 for x in self.outside if x.is_innermost)
+    def odd(self) -> int:
+        """0 where tiles have an even number of terms of the innermost axis, all of them."""
+        return self.inside[-1].extent % 2 + sum(x.axis.extent % 2 for x in self.outside if x.is_innermost)
 
     @property
     def rest(self) -> int:
@@ -135,37 +135,21 @@ class Plan(NamedTuple):
         return self.row.extent % self.rows
 
     @property
-    def has_left(self) -> bool:
-        """Whether there are any: a plan for some is one for none, whose tile for them is never called."""
-        return symbols.some(self.left)
-
-    @property
-    def lower(self) -> int:
-        """The tiles, the last ones, that have a row less than the others: so many that none are left. So numbers of
-        rows need no tiles of their own, but where they are few, or multiples. 0 where it is not so.
+    def heights(self) -> tuple[int, int, int]:
+        """The tiles of full height, the rows of a tile below them, 0 where there is none, and 1 where that is of full
+        height, too, one for any number of rows.
         """
-        return -self.row.extent % self.rows if self.is_even else 0
-
-    @property
-    def is_even(self) -> bool:
-        """Whether there are such tiles, enough of them."""
-        return self.has_left and not self.in_tiles and -self.row.extent % self.rows <= self.down
+        return _heights(self.row.extent, self.rows, -(-self.columns // self.width), self.in_tiles)
 
     @property
     def full(self) -> int:
         """The tiles of full height."""
-        return -(-self.row.extent // self.rows) - self.lower if self.is_even else self.down
+        return self.heights[0]
 
     @property
     def below(self) -> int:
         """The rows of a tile below them."""
-        return self.rows - 1 if self.is_even else self.left
-
-    @property
-    def is_ragged(self) -> bool:
-        """Whether rows that are left are done by a tile of full height, one for any number of them: it costs little."""
-        vectors = -(-self.columns // self.width)
-        return self.has_left and not self.is_even and _costs_little(self.left, self.rows, vectors, self.down)
+        return self.heights[1]
 
     @property
     def units(self) -> int:
@@ -213,8 +197,7 @@ def plan(contraction: Contraction, machine: Machine, apart: int, times: int = 1,
     width, limits = machine.vector_bytes // contraction.type.bytes, machine.products
     contraction = contraction._replace(rows=_tiled_last(contraction, width, machine))
     extent = contraction.rows[-1].extent if contraction.rows else 1
-    shared = contraction.products >= limits.shared_in_loops
-    rows, columns = _tile(extent, contraction.columns, width, machine, shared)
+    rows, columns = _tile(extent, contraction.columns, width, machine, contraction.products)
     in_tiles = moved > 0 and _is_read_across(contraction, columns, moved, machine)
     if in_tiles:
         length = math.prod(x.extent for x in contraction.terms)
@@ -350,18 +333,13 @@ def _far(rows: Steps, terms: Steps, step: int, count: int, size: int, machine: M
     return FAR if shared and lines * line > machine.memory.first_cache else 1.0
 
 
-def _tile(rows: int, columns: int, width: int, machine: Machine, shared: bool) -> tuple[int, int]:
+@computed
+def _tile(rows: int, columns: int, width: int, machine: Machine, products: int) -> tuple[int, int]:
     """The rows and columns of a tile by which all rows and columns take least time."""
-    m, n = _shape_of_tile(rows, columns, width, machine, shared)
-    return min(m, rows), min(n, columns)
-
-
-@decided
-def _shape_of_tile(rows: int, columns: int, width: int, machine: Machine, shared: bool) -> tuple[int, int]:
     m, n, least = _best_tile(rows, columns, width, machine)
-    if shared and -(-rows // m) == 3:
-        return _halving(rows, columns, width, machine, m * n // width, least) or (m, n)
-    return m, n
+    if products >= machine.products.shared_in_loops and -(-rows // m) == 3:
+        m, n = _halving(rows, columns, width, machine, m * n // width, least) or (m, n)
+    return min(m, rows), min(n, columns)
 
 
 def _halving(rows: int, columns: int, width: int, machine: Machine, sums: int, least: float) -> tuple[int, int] | None:
@@ -406,7 +384,18 @@ def _cycles(m: int, vectors: int) -> float:
     return max(m * vectors / 2, 4.0) + 0.1 * (m + vectors) + 0.2 if m and vectors else 0.0
 
 
-@decided
+@computed
+def _heights(extent: int, rows: int, vectors: int, in_tiles: bool) -> tuple[int, int, int]:
+    """See `Plan.heights`. Where rows would be left, so many tiles, the last ones, have a row less that none are: so
+    numbers of rows need no tiles of their own, but where they are few, or multiples.
+    """
+    down, left = divmod(extent, rows)
+    lower = rows - left
+    if left and not in_tiles and lower <= down:
+        return down + 1 - lower, rows - 1, 0
+    return down, left, int(left > 0 and _costs_little(left, rows, vectors, down))
+
+
 def _costs_little(left: int, rows: int, vectors: int, down: int) -> bool:
     """Whether a whole tile where so many rows are left costs little beside so many whole ones."""
     full = _cycles(rows, vectors)
@@ -416,7 +405,7 @@ def _costs_little(left: int, rows: int, vectors: int, down: int) -> bool:
 def _time(rows: int, columns: int, m: int, vectors: int, width: int, ragged: float) -> float:
     """Cycles for one term: two multiplications or two loads each, and four until a sum can be added to again."""
     down, left = divmod(rows, m)
-    lower, below = (m - left, m - 1) if left and m - left <= down else (bool(left), left)  # see `Plan.lower`
+    lower, below = (m - left, m - 1) if left and m - left <= down else (bool(left), left)  # see `_heights`
     full = down + bool(left) - lower
     across, rest = divmod(columns, vectors * width)
     rest = -(-rest // width)
