@@ -5,6 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.compiler.native.compile import program_of
 
 RNG = np.random.default_rng(5)
 SHAPE = (2000, 72)
@@ -17,6 +18,11 @@ STEPS = {
     "two updates": lambda p, g, h, rate: p - 0.5 * (g + h),
     "decay": lambda p, g, h, rate: p - 0.125 * (g + 0.5 * p),
     "of the table alone": lambda p, g, h, rate: -(g - h),
+    "functions of it": lambda p, g, h, rate: jnp.tanh(g) / (1.5 + g * g),
+    "powers of both": lambda p, g, h, rate: jnp.exp(-(g**3)) - jnp.maximum(h, rate) ** 2,
+    "a choice": lambda p, g, h, rate: jnp.where(g > rate, p, h),
+    "a truth": lambda p, g, h, rate: (g > h) | (g < -1),
+    "another dtype": lambda p, g, h, rate: (2 * g).astype(jnp.int32),
 }
 
 
@@ -118,3 +124,13 @@ def test_no_array_is_made_of_the_rows():
     p, i, u = np.ones((9000, 100), np.float32), np.arange(100), np.ones((100, 100), np.float32)
     step = jax.jit(lambda p, i, u: p - 0.1 * jnp.zeros_like(p).at[i].add(u)).lower(p, i, u).compile()
     assert step.memory_analysis().temp_size_in_bytes < p.nbytes / 4
+
+
+def test_no_array_is_made_of_functions_of_the_rows():
+    def f(x, i):
+        rows = jnp.zeros((20_000, 4)).at[i].add(x)
+        return jnp.tanh(rows) / (1.5 + rows * rows)
+
+    made = jax.make_jaxpr(f)(jnp.ones((300, 4)), jnp.arange(300))
+    large = [step for _, step in program_of(made).steps() if any(b.bytes >= 320_000 for b in step.writes())]
+    assert len(large) == 2  # a number everywhere, then the rows

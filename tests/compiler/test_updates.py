@@ -5,7 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.compiler.native.compile import nests
+from catena.compiler.native.compile import nests, program_of
 
 RNG = np.random.default_rng(3)
 SHAPE = (128, 200)
@@ -101,3 +101,37 @@ def test_rows_that_are_dropped_are_not_read(update, ufunc, start, dtype, columns
         at = lambda x, i: getattr(jnp.full((10, columns), start, x.dtype).at[i], update)
         f = jax.jit(lambda x, i: at(x, i)(x, mode="drop", wrap_negative_indices=False))
         np.testing.assert_array_equal(np.asarray(f(jnp.asarray(x, dtype), places)).astype(int), wanted)
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("mode", ["clip", "drop"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
+@pytest.mark.parametrize("count", [9, 700])
+def test_elements_at_pairs_of_places(count, dtype, mode):
+    """Beside what is computed, of few and of many; some come several times, and some are beyond the array."""
+    shape = (150, 600)
+    i, j = (jnp.asarray(RNG.integers(-20, n + 20, count) // 6 * 6 % (n + 9), jnp.int32) for n in shape)
+    y, u = numbers(shape, dtype), numbers(count, dtype)
+    rows = lambda i, j, u: jnp.zeros(shape, dtype).at[i, j].add(u, mode=mode)  # noqa: E731
+    alone = jax.jit(rows)(i, j, u)
+    same_bits(jax.jit(lambda y, i, j, u: y * y + rows(i, j, u))(y, i, j, u), y * y + alone)
+    same_bits(jax.jit(lambda y, i, j, u: y - 2 * rows(i, j, u))(y, i, j, u), y - 2 * alone)
+
+
+@pytest.mark.parametrize("mode", ["clip", "drop"])
+def test_many_rows_beside_what_is_computed(mode):
+    shape, i = (3000, 24), jnp.asarray(RNG.integers(-9, 3009, 200) // 5, jnp.int32)
+    y, u = numbers(shape, "float32"), numbers((200, 24), "float32")
+    alone = jax.jit(lambda i, u: added(jnp.zeros(shape), i, u, mode))(i, u)
+    made, twice = jax.jit(lambda y, i, u: (added(jnp.zeros(shape), i, u, mode) + y * y, jnp.sum(y)))(y, i, u)
+    same_bits(made, alone + y * y)
+    same_bits(twice, jnp.sum(y))
+
+
+def test_many_elements_cost_no_array():
+    def f(y, i, u):
+        return jnp.exp(y) + jnp.zeros_like(y).at[i].add(u)
+
+    made = jax.make_jaxpr(f)(jnp.ones(200_000), jnp.arange(500), jnp.ones(500))
+    large = [step for _, step in program_of(made).steps() if any(b.bytes >= 800_000 for b in step.writes())]
+    assert len(large) == 3  # what is computed, notes of places, and the elements

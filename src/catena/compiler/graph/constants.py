@@ -163,6 +163,17 @@ def known(b, op: str, xs: tuple, shape: tuple):
     return None
 
 
+def of_numbers(b, params, args: tuple, x):
+    """What `x` is with these operands, some of which are numbers that are spread; None if each element is computed."""
+    alone = params.y is not None or params.op == "convert"  # of which more is asked than operands
+    if not all(map(_is_spread, args)):
+        return None if alone else known(b, params.op, args, x.shape)
+    numbers = [scalar(a) for a in args]
+    if not alone and all(n is not None for n in numbers) and (done := _done(b, params.op, numbers, x.shape)):
+        return done
+    return b.full(x.shape, b.value("map", (), x.dtype, tuple(a.args[0] for a in args), params))
+
+
 def scalar(x) -> np.ndarray | None:
     """The number that all elements of a value are, if it is a constant."""
     while x.form == "broadcast":

@@ -253,6 +253,7 @@ FORMS: dict[str, Form] = {
     "output": Form(Output),
     "beside": Form(),  # not of the graph: memory that the planner adds, for nests that pack or join
     "constant": Form(Constant),
+    "unset": Form(),  # memory that holds anything, of which is read what is written first
     "map": Form(Map, inline=True, pure=True),
     "iota": Form(Iota, inline=True, pure=True, title="iota"),
     "broadcast": VIEW._replace(params=Broadcast, linear=True),

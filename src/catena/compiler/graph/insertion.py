@@ -34,8 +34,12 @@ class Writer:
         self.made.append(Value(form, shape, np.dtype(dtype), args, params, -1, self.source))
         return self.made[-1]
 
-    def constant(self, n, dtype) -> Value:
-        return self.value("constant", (), dtype, (), Constant(np.asarray(n, dtype)))
+    def constant(self, n, dtype=None) -> Value:
+        array = np.asarray(n, dtype)
+        return self.value("constant", array.shape, array.dtype, (), Constant(array))
+
+    def full(self, shape: tuple, number) -> Value:
+        return self.broadcast_in_dim(number if isinstance(number, Value) else self.constant(number), shape)
 
     def map(self, op: str, *args: Value, dtype=None) -> Value:
         return self.value("map", args[0].shape, dtype or args[0].dtype, args, Map(op))

@@ -7,7 +7,7 @@ one place are added up first, beside each other, in their order, so the bits are
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
 from catena.compiler.graph import few_rows
 from catena.compiler.graph.forms import LOOPS, Scatter
@@ -45,7 +45,12 @@ def _add_rows(region: Region) -> None:
         if v.form != "map" or v.params.op != "add" or v.nbytes < LEAST or KIND[v.dtype] not in "fiu":
             continue
         for rows, other in (v.args, v.args[::-1]):
-            if rows.number not in kept and users[rows.number] == [v] and _are_few(rows) and rows is not other:
+            if (
+                rows.number not in kept
+                and users[rows.number] == [v]
+                and _are_few(rows, v.number in kept)
+                and rows is not other
+            ):
                 made[v.number] = _write_over(v, rows, other, other.number in unsigned)
                 unsigned |= {v.number} if other.number in unsigned else set()
                 break
@@ -53,31 +58,39 @@ def _add_rows(region: Region) -> None:
         insert(region, made)
 
 
-def _are_few(v: Value) -> bool:
-    """Whether a value is few rows that are added to zeros: windows that are one element long along one dimension, and
-    have the whole of the others.
+def _are_few(v: Value, is_result: bool) -> bool:
+    """Whether a value is few rows that are added to zeros: windows that are one element long along some dimensions, one
+    behind the other, and have the whole of the others. Of a result, which stays where it is, they may be more.
     """
     if not few_rows.adds_to_zeros(v):
         return False
-    at, count = v.params.indices, math.prod(v.args[1].shape[:-1])
-    if at.batching or len(at.start_index_map) != 1 or not 1 < count <= few_rows.FEW or PART * v.args[2].size > v.size:
+    at, count, dims = v.params.indices, few_rows.count_of(v), v.params.indices.start_index_map
+    if at.batching or not dims or not 1 < count or PART * v.args[2].size > v.size:
         return False
-    (d,) = at.start_index_map
-    sizes = (*v.shape[:d], 1, *v.shape[d + 1 :])
-    return at.slice_sizes == sizes and d not in at.window_dims
+    if dims != tuple(range(dims[0], dims[0] + len(dims))) or not set(dims).isdisjoint(at.window_dims):
+        return False
+    if at.slice_sizes != tuple([1 if d in dims else n for d, n in enumerate(v.shape)]):
+        return False
+    return count <= few_rows.FEW or is_result and not dims[0] and few_rows.are_few(v, count, len(dims))
 
 
 def _write_over(v: Value, rows: Value, other: Value, unsigned: bool) -> list[Value]:
     """Makes the sum of `rows` and another value that with some rows written anew; returns what it needs before it."""
     w, at, (_, indices, new) = Writer(v.source), rows.params.indices, rows.args
-    (d,) = at.start_index_map
-    count = math.prod(indices.shape[:-1])
-    zero = w.constant(0, v.dtype)
-    base = other if unsigned or KIND[v.dtype] != "f" else w.map("add", other, w.broadcast_in_dim(zero, v.shape))
-    same = few_rows.first_of_few(w, few_rows.inside(w, w.reshape(indices, (count,)), v.shape[d], at.mode))
-    first = w.reshape(same, indices.shape)
-    among = at._replace(mode="promise")
-    beside = w.broadcast_in_dim(zero, (*v.shape[:d], count, *v.shape[d + 1 :]))
+    count, dims = few_rows.count_of(rows), len(at.start_index_map)
+    d = at.start_index_map[0]
+    before, extents, behind = v.shape[:d], v.shape[d : d + dims], v.shape[d + dims :]
+    zero = np.zeros((), v.dtype)
+    base = other if unsigned or KIND[v.dtype] != "f" else w.map("add", other, w.full(v.shape, zero))
+    places = few_rows.inside(w, w.reshape(indices, (count, dims)), extents, at.mode)
+    first = w.reshape(few_rows.first_of_each(w, places, extents), (*indices.shape[:-1], 1))
+    among = at._replace(
+        window_dims=tuple([k if k < d else k - dims + 1 for k in at.window_dims]),
+        start_index_map=(d,),
+        slice_sizes=(*before, 1, *behind),
+        mode="promise",
+    )
+    beside = w.full((*before, count, *behind), zero)
     summed = w.value("scatter", beside.shape, v.dtype, (beside, first, new), Scatter("add", among))
     own = w.value("gather", new.shape, v.dtype, (summed, first), among)
     there = w.value("gather", new.shape, v.dtype, (base, indices), at._replace(mode="clip"))

@@ -357,6 +357,10 @@ def update(p: Planner, frame: Frame, i: int, v) -> None:
     launch(p, frame, build(v), in_place=True)
 
 
+def unset(p: Planner, frame: Frame, i: int, v) -> None:
+    p.define(frame, v)
+
+
 def cumulative(p: Planner, frame: Frame, i: int, v) -> None:
     p.define(frame, v)
     launch(p, frame, frame.nests.cumulative(v))
@@ -379,6 +383,7 @@ RULES = {
     "concatenate": concatenate,
     "dynamic_update_slice": update,
     "scatter": update,
+    "unset": unset,
     "runs": runs,
     "cumulative": cumulative,
     "reduce_general": reduce_general,
