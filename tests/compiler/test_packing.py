@@ -15,12 +15,13 @@ from catena.compiler.emit import tiles
 from catena.compiler.graph.types import TYPES
 from catena.compiler.interpret.program import run
 from catena.compiler.machine import ICE_LAKE
-from catena.compiler.native.compile import program_of
+from catena.compiler.native.compile import program_of, text_of
 from catena.compiler.plan import contraction, sharing
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.plan.verify import verify
 
 SIZE = 72
+FETCH = "call void @llvm.prefetch"
 
 
 def planned(f, *args):
@@ -145,6 +146,15 @@ def test_lines_that_long_sums_are_added_to_are_asked_for():
     tile = tiles.Tile(TYPES["float32"], 16, 6, 4, 16, (), adds=True)
     assert tiles.text(tile).count("@llvm.prefetch") == 4  # of each row
     assert "@llvm.prefetch" not in tiles.text(tile._replace(adds=False))
+
+
+def test_tiles_ask_for_the_rows_below_where_each_term_lies_in_another_line():
+    """As of the gradient of weights; of rows whose terms lie side by side, processors guess what is next."""
+    x, y = whole(0, 40, 48), whole(1, 40, 32)
+    fetches = lambda f, *args: FETCH in text_of(jax.make_jaxpr(f)(*args), machine=ICE_LAKE)
+    assert fetches(lambda x, y: x.T @ y, x, y)
+    assert not fetches(lambda x, y: x @ y, x.T.copy(), y)
+    assert not fetches(lambda x, y: x.T @ y, x[:, :8].copy(), y)  # two terms are in a line
 
 
 def test_what_tasks_pack_takes_no_memory_of_the_program():
@@ -467,7 +477,7 @@ def test_even_numbers_of_terms_are_done_two_at_a_time():
     """What counts takes the multiplications' place; sums are of the same order."""
     text = lambda **given: tiles.text(tiles.Tile(TYPES["float32"], 16, 6, 4, 16, (), adds=False, **given))
     assert text(even=True).count("@llvm.fmuladd") == 48 and text().count("@llvm.fmuladd") == 24
-    even = lambda terms: contraction.plan(matrices(200, terms, 512), ICE_LAKE, True).even
+    even = lambda terms: not contraction.plan(matrices(200, terms, 512), ICE_LAKE, True).odd
     assert even(256) and not even(257) and even(1024) and even(2048) and not even(1025)
 
 

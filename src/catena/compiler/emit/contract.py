@@ -349,6 +349,7 @@ class _Loops:
         for i, columns in enumerate((p.columns, p.columns, p.rest, p.rest)):
             outer = _outer(self, columns)
             tile = tiles.Tile(self.type, p.width, 1, 1, 0, outer, bool(p.outside), watched=p.is_watched)
+            tile = tile._replace(fetches=_fetches(p))
             names.append(self.w.chosen(functools.partial(_tile_text, tile), forms[i]))
         return names
 
@@ -360,7 +361,7 @@ class _Loops:
         forms = _forms((p.columns, p.rest), (p.rows, 0, 0), p.width, self.masks, 1)
         if self._keeps:
             tile = tiles.Tile(self.type, p.width, 1, 1, 0, (), bool(p.outside), watched=p.is_watched, keeps=True)
-            write: Callable[[tuple], str] = functools.partial(_tile_text, tile)
+            write: Callable[[tuple], str] = functools.partial(_tile_text, tile._replace(fetches=_fetches(p)))
         else:
             panel = tiles.Panel(self.type, p.width, 1, 0, p.read)
             write = functools.partial(_packing_text, tiles.packing if p.apart == 1 else tiles.turning, panel)
@@ -416,6 +417,11 @@ def _tile_text(tile: tiles.Tile, form: tuple) -> str:
 def _packing_text(write: Callable[[tiles.Panel], str], panel: tiles.Panel, form: tuple) -> str:
     """The text of what copies panels for tiles of this form."""
     return write(panel._replace(vectors=form[1], last=form[2]))
+
+
+def _fetches(p: Plan) -> bool:
+    """Whether tiles ask for what those below them read of A: rows lie side by side, each term in another line."""
+    return len(p.inside) == 1 and p.row.a == 1 and p.inside[0].a * p.contraction.type.bytes >= tiles.LINE
 
 
 def _steps_outside(w: _Loops, columns: int) -> list[int]:

@@ -43,6 +43,7 @@ class Tile(NamedTuple):
     watched: bool = False  # whether it leaves what has subnormal numbers to `subnormal_products`, where it is told to
     keeps: bool = False  # whether it copies the rows of B that it reads, for the tiles after it
     even: bool = False  # whether the terms of the innermost axis are an even number
+    fetches: bool = False  # whether it asks for what the tile below reads of A, where rows lie side by side
 
     @property
     def parameters(self) -> str:
@@ -292,6 +293,8 @@ def _step(e: Emitter, tile: Tile, rows: list[str], at: str, b: str, sums: list[s
     t, out, ys = tile.type, [], _row_of_b(e, tile, b)
     if tile.keeps:
         _keep(e, tile, b, i, ys)
+    if tile.fetches:
+        _fetch_below(e, tile, e.element(rows[-1], t.memory, at))
     for k, row in enumerate(rows):
         x = e.splat(e.load(t, e.element(row, t.memory, at), 1), t.register, tile.width)
         out += [_multiply_add(e, t, v, x, y, sums[k * tile.vectors + j], tile.width) for j, y in enumerate(ys)]
@@ -314,6 +317,14 @@ def _keep(e: Emitter, tile: Tile, b: str, i: str, ys: list[str]) -> None:
     for j, y in enumerate(ys):
         e.store(t, y, e.element(to, t.memory, j * width), width)
         e.do(f"call void @llvm.prefetch.p0(ptr {e.element(later, t.memory, j * width)}, i32 0, i32 3, i32 1)")
+
+
+def _fetch_below(e: Emitter, tile: Tile, last: str) -> None:
+    """Asks for the line of A that holds the last row of the tile below: processors do not guess it where each term lies
+    in another line, and the third level takes as long to bring it as several terms do.
+    """
+    later = e.element(last, tile.type.memory, tile.rows)
+    e.do(f"call void @llvm.prefetch.p0(ptr {later}, i32 0, i32 2, i32 1)")
 
 
 def _multiply_add(e: Emitter, t: Type, v: str, x: str, y: str, total: str, width: int) -> str:
