@@ -168,6 +168,49 @@ def test_ties_go_to_the_first():
     assert grad.tolist() == [1, 0, 0, 1]
 
 
+POOLS = [  # shape, windows, strides, padding: next to each other, overlapping, with gaps, over all, with edges cut off
+    ((2, 9, 8, 3), (1, 2, 2, 1), (1, 2, 2, 1), "VALID"),
+    ((2, 9, 8, 3), (1, 3, 3, 1), (1, 2, 2, 1), "SAME"),
+    ((2, 3, 7, 8), (1, 1, 3, 2), (1, 1, 1, 1), "SAME"),
+    ((11, 12), (2, 2), (3, 4), ((1, 2), (-1, 1))),
+    ((12,), (12,), (1,), "VALID"),
+    ((9, 10), (6, 7), (2, 1), "SAME"),
+]
+
+
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_derivatives_choose_the_first_of_equal_elements(name, pool):
+    """What goes to the first greatest element of each window, and what comes from it, is told by going through all
+    windows, compiled or not: of equal elements, the first one is chosen, and the first NaN is greater than all.
+    """
+    shape, dims, strides, padding = pool
+    rng = np.random.default_rng(5)
+    x = rng.integers(-2, 3, shape).astype(np.float32)
+    x.reshape(-1)[::7] = -IDENTITY[name]
+    x.reshape(-1)[5::23] = np.nan
+    pooled = lambda x: lax.reduce_window(x, IDENTITY[name], getattr(lax, name), dims, strides, padding)
+    counts = pooled(x).shape
+    tangent, ct = (rng.integers(1, 100, size).astype(np.float32) for size in (shape, counts))
+    edges = lax.padtype_to_pads(shape, dims, strides, padding) if isinstance(padding, str) else padding
+    wide, numbers = np.full([n + 2 * 12 for n in shape], IDENTITY[name]), np.full([n + 2 * 12 for n in shape], -1)
+    inside = tuple(slice(12, 12 + n) for n in shape)
+    wide[inside], numbers[inside] = x, np.arange(x.size).reshape(shape)
+    want, come = np.zeros(x.size, np.float32), np.zeros(counts, np.float32)
+    for place in np.ndindex(*counts):
+        starts = [12 - lo + p * s for p, s, (lo, _) in zip(place, strides, edges)]
+        window = tuple(slice(start, start + w) for start, w in zip(starts, dims))
+        seen, which = wide[window].reshape(-1), numbers[window].reshape(-1)
+        at = which[np.argmax(seen) if name == "max" else np.argmin(seen)]
+        if at >= 0:
+            want[at] += ct[place]
+            come[place] = tangent.reshape(-1)[at]
+    pull, push = (lambda x, ct: catena.vjp(pooled, x)[1](ct)[0]), lambda x, t: catena.jvp(pooled, (x,), (t,))[1]
+    for call in (lambda f: f, catena.jit):
+        np.testing.assert_array_equal(call(pull)(x, ct), want.reshape(shape))
+        np.testing.assert_array_equal(call(push)(x, tangent), come)
+
+
 @pytest.mark.parametrize("select", ["ge", "le"])
 def test_selection_rules(select):
     params = {

@@ -22,7 +22,8 @@ from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax import native
 from catena.lax.arithmetic import add_p, max_p, min_p, sub_p
-from catena.lax.comparison import ge, le, select_n
+from catena.lax.bitwise import bitwise_and, bitwise_or
+from catena.lax.comparison import eq, gt, lt, ne, select_n
 from catena.lax.elementwise import ANY, NUMBER, ORDERED, WIDER_WITH_HALF, check_admitted, check_same_dtypes
 from catena.lax.reductions import initial_value
 from catena.lax.scatter_primitives import scatter_add_p
@@ -313,23 +314,28 @@ def _selection_batch(primitive):
 
 
 @lru_cache(64)
-def _selection_jaxpr(select_prim: str, value_dtype, tangent_dtype) -> ClosedJaxpr:
-    """From two (value, tangent) pairs to the one that is chosen."""
-    compare = ge if select_prim == "ge" else le
+def _first_jaxpr(select_prim: str, value_dtype, tangent_dtype) -> ClosedJaxpr:
+    """From a place, what is there and a tangent, twice, to those of the one that is chosen: the first of equal ones."""
+    better = gt if select_prim == "ge" else lt
 
-    def choose(value, tangent, other_value, other_tangent):
-        first = compare(value, other_value)
-        return [select_n(first, other_value, value), select_n(first, other_tangent, tangent)]
+    def choose(place, value, tangent, other_place, other_value, other_tangent):
+        earlier = lt(other_place, place)
+        equal = bitwise_and(eq(other_value, value), earlier)
+        nan = bitwise_and(ne(other_value, other_value), bitwise_or(eq(value, value), earlier))
+        wins = bitwise_or(better(other_value, value), bitwise_or(equal, nan))
+        pairs = (place, other_place), (value, other_value), (tangent, other_tangent)
+        return [select_n(wins, *pair) for pair in pairs]
 
-    avals = [ShapedArray((), d) for d in (value_dtype, tangent_dtype)] * 2
+    avals = [ShapedArray((), d) for d in (np.dtype(np.int32), value_dtype, tangent_dtype)] * 2
     return trace_to_closed_jaxpr(choose, avals, DebugInfo("select_and_gather_add", "choose"))[0]
 
 
-def _gather_add_lower(b, tangents, operand, *, select_prim, **params):
-    worst = (lowest if select_prim == "ge" else highest)(operand.dtype)
-    inits = [b.constant(np.asarray(worst).astype(operand.dtype)), b.constant(np.zeros((), tangents.dtype))]
-    body = _selection_jaxpr(select_prim, operand.dtype, tangents.dtype)
-    return b.reduce_window_general([operand, tangents], inits, body, **params)[1]
+def _gather_add_lower(
+    b, tangents, operand, *, select_prim, window_dimensions, window_strides, padding, base_dilation, window_dilation
+):
+    sizes = window_dimensions, window_strides, padding, base_dilation, window_dilation
+    first = _first_jaxpr(str(select_prim), operand.dtype, tangents.dtype)
+    return b.select_and_gather_add(tangents, operand, str(select_prim), first, *sizes)
 
 
 select_and_gather_add_p = Primitive(

@@ -18,6 +18,7 @@ from catena.compiler.graph import (
     multiply_adds,
     ordering,
     parts,
+    pooling,
     products,
     reshapes,
     running,
@@ -311,8 +312,8 @@ class Builder:
         ]
         return self.reduce_general(seen, inits, range(xs[0].ndim, 2 * xs[0].ndim), body_closed_jaxpr)
 
-    def select_and_scatter_add(self, source, operand, select_op, dims, strides, padding) -> Value:
-        return windows.select_and_scatter_add(self, source, operand, select_op, dims, strides, padding)
+    select_and_gather_add = pooling.select_and_gather_add
+    select_and_scatter_add = pooling.select_and_scatter_add
 
     # ---- indexing ------------------------------------------------------------------------------------------
 

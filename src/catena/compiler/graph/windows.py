@@ -1,4 +1,4 @@
-"""Windows over arrays: how many there are, short ones as shifted arrays, and the gradient of max pooling."""
+"""Windows over arrays: how many there are, and short ones as shifted arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import math
 
 import numpy as np
 
-from catena.compiler.graph.forms import Indices, Scatter
 from catena.compiler.graph.types import TYPES
 from catena.core.dtypes import KIND
 from catena.core.named import NamedTuple
@@ -75,35 +74,6 @@ def _is_short(kind: str, dtype, count: int) -> bool:
     if KIND[dtype] == "c":
         return kind == "sum"
     return kind in OPERATIONS and not (kind == "sum" and TYPES[dtype.name].narrow)
-
-
-def select_and_scatter_add(b, source, operand, select_op, dims, strides, padding):
-    """Adds each element of `source` to the place in its window that `select_op` ('ge', 'le') chooses first."""
-    rank, ones = operand.ndim, (1,) * operand.ndim
-    kind = "max" if select_op in ("ge", "gt", "max") else "min"
-    worst = b.constant(extreme(operand.dtype, kind), operand.dtype)
-    seen = b.window(operand, worst, dims, strides, padding, ones, ones)
-    count = int(np.prod(dims))
-    flat = b.reshape(seen, seen.shape[:rank] + (count,))
-    chosen = b.argreduce(kind, flat, rank, np.int64)
-    starts, left = [None] * rank, chosen
-    for d in reversed(range(rank)):
-        size = b.constant(np.int64(dims[d]))
-        inner = b.map("rem", left, size)
-        left = b.map("div", left, size)
-        corner = b.map("mul", b.iota(np.int64, chosen.shape, d), b.constant(np.int64(strides[d])))
-        at = b.map("sub", b.map("add", corner, inner), b.constant(np.int64(padding[d][0])))
-        starts[d] = b.reshape(at, (*chosen.shape, 1))
-    indices = b.concatenate(starts, rank)
-    zeros = b.full(operand.shape, np.zeros((), operand.dtype))
-    every = tuple(range(rank))
-    return b.value(
-        "scatter",
-        operand.shape,
-        operand.dtype,
-        [zeros, indices, source],
-        Scatter("add", Indices((), (), every, (), every, (1,) * rank, "fill")),
-    )
 
 
 def extreme(dtype, kind: str):
