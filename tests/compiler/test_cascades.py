@@ -51,3 +51,20 @@ def test_several_sums_of_one_pass():
     wide = x.astype(np.float64)
     assert units(total, wide.sum(1)) < 16 and units(squares, (wide * wide).sum(1)) < 32
     assert (largest == F32(0.7)).all()
+
+
+@pytest.mark.parametrize("columns", [24, 32, 40, 48, 64, 88])
+def test_columns_beside_others_have_the_sums_that_they_have_alone(columns):
+    """Several vectors of columns are folded at once, each column by itself."""
+
+    def several(b, x, y):
+        positive = b.map("select", b.map("gt", x, b.full(x.shape, F32(0))), y, x)
+        scaled = b.map("mul", b.map("sub", positive, y), b.map("mul", x, x))
+        sums = [b.reduce("sum", v, (0, 1)) for v in (positive, scaled, b.map("mul", positive, scaled))]
+        return b.map("add", b.map("mul", sums[0], sums[1]), b.map("sub", sums[2], b.reduce("max", scaled, (0, 1))))
+
+    x, y = np.random.default_rng(columns).normal(size=(2, 5, 90, columns)).astype(F32)
+    got = run(several, x, y)
+    for first in (0, columns - 16):
+        part = np.s_[..., first : first + 16]
+        np.testing.assert_array_equal(got[part], run(several, x[part].copy(), y[part].copy()))

@@ -230,6 +230,15 @@ def test_rows_that_are_spread_are_computed_once():
     assert "exp" not in f.lower(x, y).compile().as_text("nests").split("nest for")[-1]
 
 
+def test_a_mean_that_keeps_its_axes_is_the_same_row():
+    """What is done to a row before it is given axes of one element is what is done behind that: nothing twice."""
+    f = jax.jit(lambda x: (x - jnp.mean(x, (0, 1))) * jnp.std(x, (0, 1)) + (x - jnp.mean(x, (0, 1), keepdims=True)))
+    x = np.random.default_rng(0).normal(size=(30, 4, 24)).astype(np.float32)
+    centred = x - x.mean((0, 1))
+    np.testing.assert_allclose(f(x), centred * x.std((0, 1)) + centred, rtol=1e-5, atol=1e-5)
+    assert f.lower(x).as_text().count("op=sub") == 1
+
+
 def test_a_row_beside_an_array_of_one_element():
     x, y = np.arange(1, 4, dtype=np.float32), np.array([2], np.float32)
     f = lambda x, y: lax.broadcast_in_dim(x, (4, 3), (1,)) * lax.broadcast_in_dim(y, (4, 3), (1,))

@@ -25,7 +25,7 @@ def _spread_alike(xs):
         return None
     first = rows[0]
     alike = all(x.params.dims == first.params.dims and x.args[0].shape == first.args[0].shape for x in rows)
-    return first if alike and first.args[0].size < first.size else None
+    return first if alike and (first.args[0].size < first.size or first.args[0].ndim < first.ndim) else None
 
 
 def _unspread(b, x, spread):

@@ -25,6 +25,10 @@ from catena.core.dtypes import KIND
 
 DIVIDED = ("div", "rem", "sqrt", "integer_pow")  # of which a scalar is an instruction or two
 LIGHT = 12  # statements that may be written several times
+MOST_BESIDE, BESIDE = (
+    48,
+    2,
+)  # statements of a nest that folds columns of rows, that many vectors of which are done at once
 LEAST_MASKED = 8  # vectors of running folds, whose elements lie apart, before those under a mask take next to no time
 FEW = 4  # iterations of a nest without lanes: scalars in registers need no shuffles
 
@@ -73,6 +77,8 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         copies = most if in_copies and inner and extent >= most * nest.width else 1
         copies = max(1, min(AT_ONCE, extent // nest.width)) if around else copies
         nest.unroll = copies if light else 1
+        if in_copies and inner and vector not in inner and not around:
+            nest.unroll = copies if light and copies > 1 else _columns_at_once(nest, extent // nest.width, light)
         nest.turns = copies if vector in inner and nest.adds_floats else nest.unroll
         if transposed and nest.together is None:
             _share_places(nest, vector, machine)
@@ -84,6 +90,18 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         if kept and light and in_copies and not in_place and vector in inner:
             _share_loads(nest, kept[-1], vector, machine)
     return nest
+
+
+def _columns_at_once(nest: Nest, most: int, light: bool) -> int:
+    """How many vectors of columns are folded at once, so many `most`: what is read of a row lies side by side then, and
+    its lines come twice as fast as where each is a row away from the one before. Where next to nothing is done, it is
+    not worth columns that are done twice, and otherwise not many copies.
+    """
+    if not light and (len(nest.stmts) > MOST_BESIDE or any(s.op in COSTLY for s in nest.stmts)):
+        return 1
+    sizes = [n for n in range(1 if light else 2, BESIDE + 1) if n <= most]
+    extent, width = nest.extents[nest.vector], nest.width
+    return min(sizes, key=lambda n: (-(-extent // (n * width)) * n, -n if light else n), default=1)
 
 
 def leave_rest_open(nest: Nest, machine: Machine, in_place: bool) -> None:
