@@ -126,6 +126,26 @@ def test_eigh(dtype):
     close(upper, w)
 
 
+@pytest.mark.parametrize("n", [1, 2, 8, 9, 33])
+def test_eigenvalues_of_hermitian_matrices_alone(n):
+    """No vectors are asked of LAPACK, but for derivatives."""
+    a = np.random.default_rng(n).normal(size=(3, n, n)) + 1j * np.random.default_rng(n + 1).normal(size=(3, n, n))
+    a = a + np.conj(a.swapaxes(1, 2))
+    for x in (a.astype(np.complex64), a.real.astype(np.float32)):
+        one = lambda x: catena.numpy.linalg.eigvalsh(x)
+        for f in (one, catena.jit(one), catena.vmap(one)):
+            np.testing.assert_allclose(f(x), np.linalg.eigvalsh(x), atol=1e-4)
+        (equation,) = [e for e in catena.make_jaxpr(one)(x).jaxpr.eqns if e.primitive.name == "eigh"]
+        assert not equation.params["compute_eigenvectors"] and len(equation.outvars) == 1
+        sums = catena.grad(lambda x: one(x).sum())(x)  # the trace, whose derivative is known
+        np.testing.assert_allclose(sums, np.broadcast_to(np.eye(n), x.shape), atol=1e-4)
+    (vectors, values), (alone,) = (
+        linalg.eigh_p.bind(x, lower=True, **how) for how in ({}, {"compute_eigenvectors": False})
+    )
+    np.testing.assert_allclose(values, alone, atol=1e-4)
+    assert vectors.shape == x.shape
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_eig(dtype):
     a = normal(2, 4, 4, dtype=dtype)

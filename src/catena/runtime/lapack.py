@@ -274,11 +274,14 @@ def ormqr(a, taus, c, *, left: bool, transpose: bool) -> list:
 # Eigenvalues and singular values
 
 
-def syevd(a, *, lower: bool) -> list:
-    """Eigenvectors and ascending eigenvalues of a Hermitian matrix, of which one triangle is read."""
+def syevd(a, *, lower: bool, compute_eigenvectors: bool = True) -> list:
+    """Eigenvectors, where asked for, and ascending eigenvalues of a Hermitian matrix, of which one triangle is read."""
     if library.bundled() is None and a.size:
-        vectors, values, info = call(lapack_calls.syevd(a.dtype, a.shape[-1], lower), (flip(a),), a.shape[:-2])
-        return _or_nan(info, _rows(vectors), values)
+        routine = lapack_calls.syevd(a.dtype, a.shape[-1], lower, compute_eigenvectors)
+        vectors, values, info = call(routine, (flip(a),), a.shape[:-2])
+        return _or_nan(info, _rows(vectors), values) if compute_eigenvectors else _or_nan(info, values)
+    if not compute_eigenvectors:
+        return [stacked(gufuncs.eigvalsh_lo if lower else gufuncs.eigvalsh_up, a)]
     values, vectors = stacked(gufuncs.eigh_lo if lower else gufuncs.eigh_up, a)
     return [vectors, values]
 

@@ -158,10 +158,10 @@ def orgqr(dtype, m: int, n: int, k: int) -> Call:
 
 
 @lru_cache(maxsize=256)
-def syevd(dtype, n: int, lower: bool) -> Call:
-    """Eigenvectors, eigenvalues, info."""
+def syevd(dtype, n: int, lower: bool, vectors: bool) -> Call:
+    """Eigenvectors, or the destroyed matrix; eigenvalues, info."""
     real = real_dtype(dtype)
-    arguments = ["V", "L" if lower else "U", n, ("out", 0), max(n, 1), ("out", 1)]
+    arguments = ["V" if vectors else "N", "L" if lower else "U", n, ("out", 0), max(n, 1), ("out", 1)]
     arguments += [("work", dtype.name, None), ("lwork",)]
     arguments += [("work", real.name, None), ("lwork",)] if dtype.kind == "c" else []
     arguments += [("work", _integer().name, None), ("lwork",), ("out", 2)]

@@ -8,7 +8,7 @@ batch dimensions. The results, in order, and the attributes:
     lu(a)                           lu, pivots (int32, from 0), info
     qr(a)                           a with Householder vectors below R, taus
     householder_product(a, taus)    q with as many columns as a
-    eigh(a)                         vectors, values (ascending); attr lower
+    eigh(a)                         vectors, values (ascending); attr lower, compute_eigenvectors
     svd(a)                          s [, u, vt]; attrs compute_uv, full_matrices
     eig(a)                          values, left and right vectors (complex); attrs left, right: which are results
     schur(a)                        t, vectors; attr compute_vectors
@@ -179,13 +179,14 @@ def _householder_product(b, a, taus, *, outs, **_):
     return [_flip(b, call(b, routine, [_flip(b, a), taus], a.shape[:-2])[0])]
 
 
-def _eigh(b, a, *, outs, lower=True, **_):
-    rotated = _is_small(a) and a.shape[-1] <= ROTATED
-    if rotated:  # LAPACK is called for vectors only, if these are used
+def _eigh(b, a, *, outs, lower=True, compute_eigenvectors=True, **_):
+    if not compute_eigenvectors and _is_small(a) and 1 < a.shape[-1] <= ROTATED:
         how = HowToSolve(True, bool(lower), False, False)
-        own = small(b, "eigenvalues", [a], [(a.shape[:-1], a.dtype)], how)
-    v, w, info = call(b, lapack_calls.syevd(_dtype(a), a.shape[-1], bool(lower)), [_flip(b, a)], a.shape[:-2])
-    return [_or_nan(b, _flip(b, v), info, 2), *(own if rotated else [_or_nan(b, w, info, 1)])]
+        return small(b, "eigenvalues", [a], [(a.shape[:-1], a.dtype)], how)
+    routine = lapack_calls.syevd(_dtype(a), a.shape[-1], bool(lower), bool(compute_eigenvectors))
+    v, w, info = call(b, routine, [_flip(b, a)], a.shape[:-2])
+    w = _or_nan(b, w, info, 1)
+    return [_or_nan(b, _flip(b, v), info, 2), w] if compute_eigenvectors else [w]
 
 
 def _svd(b, a, *, outs, compute_uv=True, full_matrices=True, **_):

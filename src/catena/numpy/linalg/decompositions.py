@@ -12,6 +12,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.named import NamedTuple
 from catena.lax.linalg.algebra import adjoint
+from catena.lax.linalg.eigen import hermitian_eigenvalues
 from catena.lax.policy import LIBRARY
 from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, broadcast_to, concrete_values, convert, like, run
@@ -190,18 +191,18 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     >>> jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     Array([1., 2.], dtype=float32)
     """
-    if UPLO not in (None, "L", "U"):
-        raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
+    _check_triangle(UPLO)
     a = square_matrix("eigh", a)
     if (value := matrix_value(a)) is not None:
-        vectors, values = run(_eigh_value, value, UPLO, symmetrize_input)
+        vectors, values = run(_eigh_value, value, UPLO, symmetrize_input, True)
         return EighResult(make_array(values), make_array(vectors))
     vectors, values = lax.linalg.eigh(a, lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return EighResult(values, vectors)
 
 
-def _eigh_value(value, triangle, symmetrize: bool):
-    return lapack.syevd(_hermitian_part(value) if symmetrize else value, lower=triangle != "U")
+def _eigh_value(value, triangle, symmetrize: bool, vectors: bool):
+    a = _hermitian_part(value) if symmetrize else value
+    return lapack.syevd(a, lower=triangle != "U", compute_eigenvectors=vectors)
 
 
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:  # noqa: N803
@@ -220,7 +221,16 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
     Array([1., 2.], dtype=float32)
     """
-    return eigh(a, UPLO, symmetrize_input).eigenvalues  # LAPACK's for values alone round otherwise than programs do
+    _check_triangle(UPLO)
+    a = square_matrix("eigvalsh", a)
+    if (value := matrix_value(a)) is not None:
+        return make_array(run(_eigh_value, value, UPLO, symmetrize_input, False)[0])
+    return hermitian_eigenvalues(a, lower=UPLO != "U", symmetrize_input=symmetrize_input)
+
+
+def _check_triangle(uplo: str | None) -> None:
+    if uplo not in (None, "L", "U"):
+        raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {uplo}")
 
 
 _QR_MODES = ("reduced", "complete", "r", "raw", "full")
@@ -333,7 +343,7 @@ def _svd_of_values(value, full_matrices: bool, compute_uv: bool):
 
 def _hermitian_svd(a, compute_uv: bool, subset):
     """Singular values are the sizes of eigenvalues; the sign goes into ``Vh``."""
-    values, vectors = eigh(a)
+    values, vectors = eigh(a) if compute_uv else (eigvalsh(a), None)
     sizes = lax.abs(values)
     ordered = lax.sort(
         [lax.neg(sizes), lax.broadcasted_iota(np.dtype("int32"), sizes.shape, sizes.ndim - 1)], -1, num_keys=1

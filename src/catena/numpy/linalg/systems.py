@@ -30,7 +30,7 @@ from catena.numpy.boundary import (
 from catena.numpy.creation import default_int, eye
 from catena.numpy.einstein import einsum
 from catena.numpy.linalg.decompositions import (
-    eigh,
+    eigvalsh,
     inexact_matrix,
     matrix_value,
     square_matrix,
@@ -508,7 +508,7 @@ def matrix_rank(
     if M.ndim < 2:
         return convert(reductions.any(lax.ne(M, lax.full_like(M, 0))), np.dtype("int32"))
     M = inexact_matrix("matrix_rank", M)  # noqa: N806
-    s = lax.abs(eigh(M).eigenvalues) if hermitian else svd(M, full_matrices=False, compute_uv=False)
+    s = lax.abs(eigvalsh(M)) if hermitian else svd(M, full_matrices=False, compute_uv=False)
     if rtol is None:
         cutoff = reductions.max(s, -1, keepdims=True)
         cutoff = _roundings(cutoff, float(dtypes.finfo(s.dtype).eps), max(M.shape[-2:]))

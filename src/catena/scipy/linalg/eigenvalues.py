@@ -12,6 +12,7 @@ from catena import lax
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.linalg.eigen import hermitian_eigenvalues
 from catena.lax.whole import whole
 from catena.numpy.boundary import concrete_or_error
 from catena.scipy.linalg.arguments import inexact
@@ -62,8 +63,10 @@ def eigh(
     (a,) = inexact(a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise TypeError(f"eigh: expected square matrices of shape (..., n, n), got shape {a.shape}")
+    if eigvals_only:
+        return hermitian_eigenvalues(a, lower=lower)
     vectors, values = lax.linalg.eigh(a, lower=lower)
-    return values if eigvals_only else (values, vectors)
+    return values, vectors
 
 
 @whole
