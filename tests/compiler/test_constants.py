@@ -245,6 +245,15 @@ def test_a_row_beside_an_array_of_one_element():
     np.testing.assert_array_equal(jax.jit(f)(x, y), np.tile(x * y, (4, 1)))
 
 
+def test_a_column_beside_a_row_of_no_elements():
+    x, y = np.arange(3, dtype=np.float32), np.zeros(0, np.float32)
+    f = lambda x, y: lax.broadcast_in_dim(x, (1, 3, 0), (1,)) * lax.broadcast_in_dim(y, (1, 3, 0), (2,))
+    assert jax.jit(f)(x, y).shape == (1, 3, 0)
+    assert (
+        jnp.linalg.multi_dot([x[:, None], y[None], np.zeros((0, 2), np.float32)]).tolist() == np.zeros((3, 2)).tolist()
+    )
+
+
 PARTS = {  # of what is spread, and pads that add nothing to it
     "a part": (lambda x: lax.slice(x, (1, 0), (3, 5)), "broadcast"),
     "what another cuts off": (lambda x: lax.pad(x, x[0, 0], [(-1, 0, 0), (0, -2, 0)]), "broadcast"),

@@ -21,7 +21,7 @@ def _spread_alike(xs):
     place of a batch, beside numbers. What is done to them is done once for all places.
     """
     rows = [x for x in xs if x.form == "broadcast" and x.args[0].size > 1]
-    if not rows or any(x.form != "broadcast" or 0 < x.args[0].ndim and x.args[0].size == 1 for x in xs):
+    if not rows or any(x.form != "broadcast" or 0 < x.args[0].ndim and x.args[0].size <= 1 for x in xs):
         return None
     first = rows[0]
     alike = all(x.params.dims == first.params.dims and x.args[0].shape == first.args[0].shape for x in rows)
