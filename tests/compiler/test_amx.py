@@ -114,14 +114,31 @@ def check_steps(spec: str, steps: int, dtype, sizes: dict):
 @pytest.mark.parametrize("spec, steps", [("mk,kn->mn", 3), ("bmk,bkn->bmn", 3), ("mk,knb->mnb", 3), ("mk,nk->mn", 4)])
 def test_the_right_operand_is_packed_from_where_it_lies(spec, steps, dtype):
     """In one step, after the left one, unless its columns do not lie side by side; 300 are more than 8 panels."""
-    check_steps(spec, steps, dtype, dict(b=3, m=40, n=300, k=70))
+    check_steps(spec, steps, dtype, dict(b=3, m=300, n=300, k=70))
 
 
 @pytest.mark.parametrize("dtype", [np.int8, BF16], ids=["int8", "bfloat16"])
 @pytest.mark.parametrize("spec, steps", [("mk,nk->mn", 2), ("bmk,bnk->bmn", 2), ("mkb,nkb->mn", 2), ("km,nk->mn", 3)])
 def test_a_right_operand_whose_terms_lie_side_by_side_is_transposed_word_by_word(spec, steps, dtype):
     """As weights are in the gradient of what they are multiplied with: in one step, not in a copy and the packing."""
-    check_steps(spec, steps, dtype, dict(b=2, m=40, n=320, k=128))
+    check_steps(spec, steps, dtype, dict(b=2, m=300, n=320, k=128))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, BF16], ids=["int8", "bfloat16"])
+@pytest.mark.parametrize(
+    "spec, n, k",
+    [("mk,kn->mn", 320, 128), ("mk,kn->mn", 640, 1344), ("mk,kn->mn", 300, 1088), ("bmk,bkn->bmn", 300, 64),
+     ("mk,nk->mn", 320, 128), ("mk,nk->mn", 640, 1344), ("mkb,nkb->mn", 320, 640)],
+)  # fmt: skip
+def test_tasks_that_have_all_rows_pack_the_panels_that_they_multiply(spec, n, k, dtype):
+    """In one step: several panels at a time, or one, in one task or in some."""
+    check_steps(spec, 1, dtype, dict(b=2, m=40, n=n, k=k))
+
+
+@pytest.mark.parametrize("spec, steps, m, n, k", [("mk,kn->mn", 2, 40, 64, 4160), ("mk,nk->mn", 3, 40, 300, 1088)])
+def test_tasks_pack_no_long_panels_nor_copies(spec, steps, m, n, k):
+    """Of 4160 terms a panel would be much memory; 300 columns are no whole panels, and their terms lie side by side."""
+    check_steps(spec, steps, BF16, dict(m=m, n=n, k=k))
 
 
 @pytest.mark.parametrize("sizes", [(64, 64, 64), (33, 70, 47), (300, 500, 257)], ids=str)

@@ -4,10 +4,13 @@ these are computed: by tiles of the processor's own (`amx`), or by its dot produ
 
 from __future__ import annotations
 
-from catena.compiler.emit import amx, byte_products, launches, parallel, streams
+from catena.compiler.emit import amx, amx_packing, byte_products, launches, parallel, streams
 from catena.compiler.emit.emitter import Emitter, divide
 from catena.compiler.graph.types import Type
-from catena.compiler.plan.amx import SIDE, AmxProduct
+from catena.compiler.plan.amx import PACKED, SIDE, AmxProduct
+
+NUMBERS = 12  # of a task's table, and some of how B lies where tasks pack it
+OF_PACKING = 6
 
 
 def product(w, step: AmxProduct) -> None:
@@ -19,28 +22,60 @@ def product(w, step: AmxProduct) -> None:
         after = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
     size, sizes = p.operands.bytes, after.sizes if after else []
     numbers = [p.column_blocks, p.row_blocks, p.blocks * SIDE, p.rows, p.panels, p.all_panels, p.columns, p.steps,
-               size * p.by_member, size * p.by_row, p.panel, int(step.past_caches), *sizes]  # fmt: skip
+               size * p.by_member, size * p.by_row, p.panel, int(step.past_caches),
+               *_of_packing(step), *sizes]  # fmt: skip
     in_tiles = p.operands.name in w.machine.multiplied_in_tiles
     if in_tiles:
         block = amx.text(p.operands.name, p.type, "avx512bf16" in w.machine.features)
     else:
         block = byte_products.text()
         w.helpers.update(byte_products.NEEDS)
-    body = _task(w.function(block), in_tiles, p.type, after, len(pointers))
+    packing = None if step.packs is None else w.function(amx_packing.text_of(step.packs))
+    body = _task(w.function(block), packing, in_tiles, p.type, after, len(pointers))
     parallel.through_pool(w, body, pointers, p.tasks, numbers, p.products // 128)
 
 
-NUMBERS = 12
+def _of_packing(step: AmxProduct) -> list[int]:
+    """What tasks are told that pack: how many panels at a time, and how B lies."""
+    x = step.packs
+    if x is None:
+        return []
+    size, at_once = x.type.bytes, min(PACKED // x.panel, step.plan.panels)
+    apart = size * (x.by_column if x.has_terms_side_by_side else x.by_term)
+    return [at_once, at_once * x.panel, x.groups, x.terms, size * x.by_member, apart]
 
 
-def _task(block: str, in_tiles: bool, t: Type, after: launches.Kernel | None, pointers: int) -> str:
+class _Packing:
+    """Panels of B that a task packs, some at a time, into memory of its own."""
+
+    def __init__(self, e: Emitter, function: str, b: str, member: str, columns: str, panel: str, told: list[str]):
+        self.e, self.function = e, function
+        self.at_once, room, self.groups, self.terms, by_member, self.apart = told
+        self.columns, self.panel = columns, panel
+        self.b = e.element(b, "i8", e.op(f"mul nsw i64 {member}, {by_member}"))
+        self.to = e.op(f"alloca i8, i64 {room}, align {amx.BYTES}")
+
+    def panels(self, first: str, end: str) -> str:
+        """Packs panels from `first` to `end`, and gives where panel 0 would be."""
+        e = self.e
+        before = e.op(f"mul nsw i64 {first}, {self.panel}")
+        to = e.element(self.to, "i8", e.op(f"sub i64 0, {before}"))
+        given = (0, self.groups, first, end, self.terms, self.columns, self.panel, self.apart)
+        e.do(f"call void @{self.function}(ptr {self.b}, ptr {to}, {', '.join(f'i64 {x}' for x in given)})")
+        return to
+
+
+def _task(
+    block: str, packing: str | None, in_tiles: bool, t: Type, after: launches.Kernel | None, pointers: int
+) -> str:
     """The function of task %k: its table has the pointers to A, B and C and those of `after`, a function that it calls
     for its rows in the end, then numbers.
     """
     e = Emitter()
     a, b, c, *own = (parallel.load_pointer(e, i) for i in range(pointers))
-    table, numbers = parallel.load_numbers(e, pointers, NUMBERS)
-    across, down, each, rows, panels, all_panels, columns, steps, by_member, by_row, panel, past = numbers
+    count = NUMBERS + (0 if packing is None else OF_PACKING)
+    table, numbers = parallel.load_numbers(e, pointers, count)
+    across, down, each, rows, panels, all_panels, columns, steps, by_member, by_row, panel, past, *told = numbers
     rest, column_block = divide(e, "%k", across)
     member, row_block = divide(e, rest, down)
     low = e.op(f"mul nuw nsw i64 {row_block}, {each}")
@@ -54,8 +89,15 @@ def _task(block: str, in_tiles: bool, t: Type, after: launches.Kernel | None, po
     there = e.least(rows, SIDE)
     if in_tiles:
         e.do(f"call void @llvm.x86.ldtilecfg(ptr {amx.configuration(e)})")
-    b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {e.op(f'mul nuw nsw i64 {member}, {all_panels}')}, {panel}"))
     past = e.op(f"icmp ne i64 {past}, 0")
+    by_groups = None
+    if packing is None:
+        b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {e.op(f'mul nuw nsw i64 {member}, {all_panels}')}, {panel}"))
+    else:
+        own_panels = _Packing(e, packing, b, member, columns, panel, told)
+        group, by_groups = e.begin_loop(first, end, own_panels.at_once)
+        first, end = group, e.least(e.op(f"add nuw nsw i64 {group}, {own_panels.at_once}"), end)
+        b = own_panels.panels(first, end)
     i, by_rows = e.begin_loop(low, high, SIDE)
     row = e.least(i, last)  # rows that are left are computed with some of those before
     of_a = e.element(a, "i8", e.op(f"mul nsw i64 {row}, {by_row}"))
@@ -73,11 +115,13 @@ def _task(block: str, in_tiles: bool, t: Type, after: launches.Kernel | None, po
     e.do(f"call void @{block}({', '.join(given)})")
     e.end_loop(by_panels)
     e.end_loop(by_rows)
+    if by_groups is not None:
+        e.end_loop(by_groups)
     if in_tiles:
         e.do("call void @llvm.x86.tilerelease()")
         e.lines.append(streams.FENCE)
     if after is not None:
-        own += [e.element(table, "i64", NUMBERS)] if after.sizes else []
+        own += [e.element(table, "i64", count)] if after.sizes else []
         bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (low, high)]
-        e.do(f"call void @{after.name}({', '.join([*(f'ptr {x}' for x in own), *(f'i64 {x}' for x in bounds)])})")
+        e.do(f"call void @{after.name}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {x}' for x in bounds)])})")
     return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])

@@ -10,9 +10,10 @@ from numpy.lib.stride_tricks import as_strided
 from catena.compiler.graph.types import DTYPES
 from catena.compiler.interpret import operations
 from catena.compiler.interpret.memory import Memory
-from catena.compiler.plan.amx import BYTES, GROUP, SIDE, AmxPacking, AmxProduct
+from catena.compiler.plan.amx import BYTES, GROUP, SIDE, AmxPacking, AmxProduct, Panels
 from catena.compiler.plan.contraction import Axis, Plan
 from catena.compiler.plan.fourier import COLUMNS, ODD
+from catena.compiler.plan.program import Buffer
 from catena.compiler.plan.steps import Contract, Gemm, Transform
 from catena.core.errors import CompileError
 
@@ -77,14 +78,19 @@ def _unpacked(memory: Memory, step: Contract, dtype: np.dtype, members: int, ter
 
 
 def pack(memory: Memory, step: AmxPacking) -> None:
+    """Writes the panels of a right operand."""
+    panels = _packed(memory, step.source, step.plan)
+    memory[step.target].view(panels.dtype)[: panels.size] = panels
+
+
+def _packed(memory: Memory, source: Buffer, p: Panels) -> np.ndarray:
     """Panels of groups of terms, with zeros beyond the last term and column."""
-    p = step.plan
     dtype, group = DTYPES[p.type.name], GROUP // p.type.bytes
-    axes = (Axis(p.members, 0, p.by_member, 0), Axis(p.terms, 0, p.by_term, 0), Axis(p.columns, 0, 1, 0))
+    axes = (Axis(p.members, 0, p.by_member, 0), Axis(p.terms, 0, p.by_term, 0), Axis(p.columns, 0, p.by_column, 0))
     whole = np.zeros((p.members, p.groups * group, p.panels * SIDE), dtype)
-    whole[:, : p.terms, : p.columns] = _walk(memory[step.source].view(dtype), axes, "b")
+    whole[:, : p.terms, : p.columns] = _walk(memory[source].view(dtype), axes, "b")
     panels = whole.reshape(p.members, p.groups, group, p.panels, SIDE).transpose(0, 3, 1, 4, 2)
-    memory[step.target].view(dtype)[: panels.size] = panels.reshape(-1)
+    return panels.reshape(-1)
 
 
 def amx(memory: Memory, step: AmxProduct) -> None:
@@ -94,7 +100,8 @@ def amx(memory: Memory, step: AmxProduct) -> None:
     line, group = p.steps * BYTES // size, GROUP // size
     axes = (Axis(p.members, p.by_member, 0, 0), Axis(p.rows, p.by_row, 0, 0), Axis(line, 1, 0, 0))
     a = _walk(memory[step.a].view(dtype), axes, "a").astype(wide)
-    panels = memory[step.b].view(dtype)[: p.members * p.all_panels * p.panel // size]
+    packed = memory[step.b].view(dtype) if step.packs is None else _packed(memory, step.b, step.packs)
+    panels = packed[: p.members * p.all_panels * p.panel // size]
     panels = panels.reshape(p.members, p.all_panels, line // group, SIDE, group).transpose(0, 2, 4, 1, 3)
     b = panels.reshape(p.members, line, p.all_panels * SIDE)[..., : p.columns].astype(wide)
     made = operations.narrow(_product(a, b), p.type)

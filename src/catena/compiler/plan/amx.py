@@ -3,7 +3,8 @@
 The left operand is read where it lies if its terms lie side by side, in whole steps of a tile; else it is copied to
 such a layout, with zeros behind the terms, by a loop nest like any other. The right one is packed: columns in panels,
 of which each group of terms lies side by side (see `emit.amx_packing`); where its columns do not lie side by side, it
-is copied so that they do first. Both before the loop around where they do not change in it.
+is copied so that they do first. Both before the loop around where they do not change in it. Where a task of the product
+has all rows of its panels, it packs these itself, some at a time: then they are in a near cache when they are read.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ TASK = 1 << 23  # multiplications that make a task: some 10 us
 SHARED = 1 << 24  # from which on threads pay
 MOST_TASKS = 64
 PANELS = 8  # of a task at least, or half of all: for each, a block of rows is read again
-PACKED = 1 << 17  # bytes that a task packs
+PACKED = 1 << 17  # bytes that a task packs, and of the panels that a task of the product packs at a time
 BLOCKS = 8  # of rows, of a task at most
 FEW_BLOCKS = 2  # likewise where tasks take whole rows, to be enough
 
@@ -83,7 +84,7 @@ class Plan(NamedTuple):
 
 
 class Panels(NamedTuple):
-    """B as it lies: elements from a member and a term to the next, columns side by side; and what panels it makes."""
+    """B as it lies, columns or terms side by side, and what panels it makes; steps are in elements, to the next one."""
 
     type: Type
     members: int
@@ -91,6 +92,12 @@ class Panels(NamedTuple):
     columns: int
     by_member: int
     by_term: int
+    by_column: int = 1
+
+    @property
+    def has_terms_side_by_side(self) -> bool:
+        """Whether it is packed by words, of terms that lie side by side."""
+        return self.by_column != 1
 
     @property
     def panels(self) -> int:
@@ -150,6 +157,7 @@ class AmxProduct(Step):
     a: Buffer
     b: Buffer
     c: Buffer
+    packs: Panels | None  # how B lies, where tasks pack it; else it is packed
     past_caches: bool  # whether C goes to memory so, where its blocks are whole lines
     after: Nest | None = None
     in_place: bool = False
@@ -173,7 +181,8 @@ class AmxProduct(Step):
         p = self.plan
         sizes = f"{f'batch {p.members}, ' if p.members > 1 else ''}rows {p.rows}, columns {p.columns}, terms {p.terms}"
         after = f"; on its rows: {operations(self.after)}" if self.after else ""
-        return f"{p.operands.name} {sizes}; blocks {SIDE} x {SIDE} -> {p.type.name}{after}"
+        packs = ", which tasks pack" if self.packs else ""
+        return f"{p.operands.name} {sizes}; blocks {SIDE} x {SIDE}{packs} -> {p.type.name}{after}"
 
 
 def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
@@ -183,19 +192,20 @@ def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
     (lhs, rhs), (lc, rc, lb, rb) = v.args, v.params.numbers
     lfree, rfree = _others(lhs, lc, lb), _others(rhs, rc, rb)
     members, rows, columns, terms = product_kinds.sizes(v)
-    a, by_member, by_row, is_copy = _left(p, frame, lhs, (lb, lfree, lc), rows)
-    b = _right(p, frame, rhs, (rb, rc, rfree), (members, terms, columns))
     types = TYPES[NAMES[lhs.dtype]], TYPES[NAMES[v.dtype]]
-    form = Plan(*types, members, rows, columns, terms, by_member, by_row, 1, 1, 1, 1)
-    tiled.count(p, form.products, (lhs, rhs, v))
-    by_rows = _tasks(form, p.machine, True)
+    form = Plan(*types, members, rows, columns, terms, 0, 0, 1, 1, 1, 1)
+    by_rows, by_columns = (_tasks(form, p.machine, whole_rows) for whole_rows in (True, False))
     enough = by_rows.tasks >= min(_wanted(form), p.machine.sharing.row_tasks) or form.products < SHARED
+    likely = by_rows if enough and step.epilogue is not None else by_columns
+    a, by_member, by_row, is_copy = _left(p, frame, lhs, (lb, lfree, lc), rows)
+    b, packs = _right(p, frame, rhs, (rb, rc, rfree), (members, terms, columns), _packs(likely, p.machine))
+    tiled.count(p, form.products, (lhs, rhs, v))
     after, in_place = tiled.epilogue(p, frame, step, enough)
-    plan = _tasks(form, p.machine, False) if after is None else by_rows
+    plan = (by_columns if after is None else by_rows)._replace(by_member=by_member, by_row=by_row)
     past = after is None and not p.depth and v.nbytes >= p.machine.memory.streamed
     of_after = {} if after is None else p.operands(frame, after)
-    frame.steps.append(AmxProduct(plan, a, b, p.address(frame, v), past, after, in_place, of_after))
-    p.free_here(frame, (a, b) if is_copy else (b,))
+    frame.steps.append(AmxProduct(plan, a, b, p.address(frame, v), packs, past, after, in_place, of_after))
+    p.free_here(frame, [buffer for buffer, is_own in ((a, is_copy), (b, packs is None)) if is_own])
     tiled.follow(p, frame, step, after, in_place)
 
 
@@ -233,16 +243,19 @@ def _in_room(p: Planner, frame: Frame, x: Value, order, shape: tuple, room: list
     return copied(p, frame, _padded(frame, _moved(frame, x, order, shape), room), anew)
 
 
-def _right(p: Planner, frame: Frame, x: Value, dims, shape: tuple[int, int, int], anew: bool = False) -> Buffer:
+def _right(
+    p: Planner, frame: Frame, x: Value, dims, shape: tuple[int, int, int], in_tasks: bool, anew: bool = False
+) -> tuple[Buffer, Panels | None]:
     """The right operand, whose dimensions are members, terms and columns, packed as (members, panels, groups of terms,
-    columns of a panel, a group): from where it lies, or from a copy whose columns lie side by side.
+    columns of a panel, a group): from where it lies, or from a copy whose columns lie side by side; or where it lies,
+    and how, if tasks may pack it.
     """
     outside = frame.outside
     if outside is not None and views.is_fixed(outside, x):
         with p.before(outside):
-            made = _right(p, outside.frame, views.fixed(outside, x), dims, shape, True)
+            made, _ = _right(p, outside.frame, views.fixed(outside, x), dims, shape, False, True)
         outside.made.append(made)
-        return made
+        return made, None
     form = Panels(TYPES[NAMES[x.dtype]], *shape, 0, 0)
     found, packed = views.strides(frame, x), None
     steps = [] if found is None else [views.group(x, found[1], group) for group in dims]
@@ -251,17 +264,28 @@ def _right(p: Planner, frame: Frame, x: Value, dims, shape: tuple[int, int, int]
     if found is not None and len(apart) == len(dims) and (apart[2] == 1 or form.columns == 1):
         source, (by_member, by_term, _) = p.address(frame, found[0]), apart
     elif found is not None and len(apart) == len(dims) and _is_of_words(form, *apart):
+        if in_tasks:
+            by_member, by_term, by_column = apart
+            return p.address(frame, found[0]), form._replace(by_member=by_member, by_term=by_term, by_column=by_column)
         made = p.allocate_anew(size) if anew else p.allocate(size)
         launch(p, frame, _words(frame, found[0], made, form, apart[0], apart[2]))
-        return made
+        return made, None
     else:
         source = packed = copied(p, frame, _moved(frame, x, [d for group in dims for d in group], shape))
         by_member, by_term = form.terms * form.columns, form.columns
+    form = form._replace(by_member=by_member, by_term=by_term)
+    if in_tasks and packed is None:
+        return source, form
     made = p.allocate_anew(size) if anew else p.allocate(size)
-    frame.steps.append(AmxPacking(form._replace(by_member=by_member, by_term=by_term), source, made))
+    frame.steps.append(AmxPacking(form, source, made))
     if packed is not None:
         p.free(packed)
-    return made
+    return made, None
+
+
+def _packs(plan: Plan, machine: Machine) -> bool:
+    """Whether tasks pack the panels that they multiply: each is packed once, and is not much."""
+    return plan.operands.name in machine.multiplied_in_tiles and plan.row_blocks == 1 and plan.panel <= PACKED
 
 
 def _is_of_words(form: Panels, by_member: int, by_term: int, by_column: int) -> bool:
