@@ -189,6 +189,23 @@ def test_other_products_of_bytes():
     np.testing.assert_array_equal(made, u.astype(np.int64) @ u.T.astype(np.int64))
 
 
+@pytest.mark.parametrize("spec", ["k,kn->n", "mk,kn->mn", "bk,bkn->bn", "bmk,bkn->bmn"])
+def test_one_row_of_bytes_meets_columns_that_stay_bytes(spec):
+    """Where terms of the columns lie apart; where they lie side by side, a loop reads them as they are."""
+    rng = np.random.default_rng(15)
+    x, y = whole(rng, spec, dict(b=3, m=1, n=70, k=300))
+    f = lambda x, y: jnp.einsum(spec, x, y, preferred_element_type=jnp.int32)
+    program, tiles = planned(f, x, y)
+    assert len(tiles) == 1 and program.arena_bytes < 4 * y.size
+    for made in (jax.jit(f)(x, y), f(x, y), interpreted(program, [x, y])[0]):
+        np.testing.assert_array_equal(made, exact(x, y, spec))
+    assert not planned(
+        lambda x, y: jnp.einsum("k,nk->n", x, y, preferred_element_type=jnp.int32),
+        x.reshape(-1)[:300],
+        y.reshape(-1, 300),
+    )[1]
+
+
 def test_weights_of_bytes_are_packed_before_a_loop():
     def f(h, w):
         step = lambda h: jax.lax.shift_right_arithmetic(jax.lax.dot(h, w, preferred_element_type=jnp.int32), 8)

@@ -48,17 +48,17 @@ PARAMETERS = (
 
 
 @lru_cache(maxsize=8)
-def text(operands: str, t: Type, rounds: bool) -> str:
+def text(operands: str, t: Type, rounds: bool, is_low: bool) -> str:
     """Parameters and body of a block of C, of type `t`, from such operands: rows lie `line` bytes apart in A
     and `across` elements in C, so many `rows` and `lanes` are stored, `past` the caches if these are whole lines.
     Whether an instruction `rounds` two vectors of sums to bfloat16 is the processor's: it takes subnormal ones as
-    zeros, and there are none.
+    zeros, and there are none. A block `is_low` where the tiles below would have no rows.
     """
     e = Emitter()
     block = e.slot(f"[{SIDE * LINE} x i8]", 64)
     below = e.element("%a", "i8", e.op(f"mul nsw i64 %line, {ROWS}"))
     line = e.op(f"mul nuw nsw i64 %across, {t.bytes}")
-    for tile in range(4):
+    for tile in range(2 if is_low else 4):
         e.do(f"call void @llvm.x86.tilezero(i8 {tile})")
     k, opened = e.begin_loop(0, "%steps")
     at = e.op(f"mul nuw nsw i64 {k}, {BYTES}")
@@ -73,24 +73,33 @@ def text(operands: str, t: Type, rounds: bool) -> str:
     e.do(f"{multiply}(i8 0, i8 4, i8 6)")
     _load(e, 7, right[1], LINE, "t1")
     e.do(f"{multiply}(i8 1, i8 4, i8 7)")
-    _load(e, 5, left[1], "%line")
-    e.do(f"{multiply}(i8 2, i8 5, i8 6)")
-    e.do(f"{multiply}(i8 3, i8 5, i8 7)")
+    if not is_low:
+        _load(e, 5, left[1], "%line")
+        e.do(f"{multiply}(i8 2, i8 5, i8 6)")
+        e.do(f"{multiply}(i8 3, i8 5, i8 7)")
     e.end_loop(opened)
+    if is_low:
+        _store_rows(e, operands, t, block, rounds, is_low)
+    else:
+        _store_block(e, operands, t, block, rounds, line)
+    return "\n".join([f"({PARAMETERS}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _store_block(e: Emitter, operands: str, t: Type, block: str, rounds: bool, line: str) -> None:
+    """Writes what of a block is there, whose rows lie so many bytes apart."""
     is_whole = e.op(f"icmp eq i64 {e.op('add nuw nsw i64 %lanes, %rows')}, {2 * SIDE}")
     place = e.op("ptrtoint ptr %c to i64")
     beside = e.op(f"and i64 {e.op(f'or i64 {line}, {place}')}, {streams.LINE - 1}")
     goes_past = e.op(f"and i1 %past, {e.op(f'icmp eq i64 {beside}, 0')}")
     for whole in each_way(e, is_whole):
         if not whole:
-            _store_rows(e, operands, t, block, rounds, lanes_of(e, "%lanes", SIDE))
+            _store_rows(e, operands, t, block, rounds, is_low=False)
             continue
         for past in each_way(e, goes_past):
             if past or t.narrow:
                 _store_whole_rows(e, operands, t, block, rounds, past)
             else:
                 _store(e, "%c", line)
-    return "\n".join([f"({PARAMETERS}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
 def _ask_for_rows(e: Emitter, step: str, block: str, line: str) -> None:
@@ -106,16 +115,20 @@ def _ask_for_rows(e: Emitter, step: str, block: str, line: str) -> None:
         at = e.element(at, "i8", apart)
 
 
-def _store(e: Emitter, place: str, line: str | int) -> None:
-    """Writes the four tiles of a block whose rows lie so many bytes apart."""
-    below = e.element(place, "i8", e.op(f"mul nuw nsw i64 {line}, {ROWS}"))
-    for tile, at in enumerate((place, e.element(place, "i8", BYTES), below, e.element(below, "i8", BYTES))):
+def _store(e: Emitter, place: str, line: str | int, is_low: bool = False) -> None:
+    """Writes the four tiles of a block whose rows lie so many bytes apart, or the upper two."""
+    places = [place, e.element(place, "i8", BYTES)]
+    if not is_low:
+        below = e.element(place, "i8", e.op(f"mul nuw nsw i64 {line}, {ROWS}"))
+        places += [below, e.element(below, "i8", BYTES)]
+    for tile, at in enumerate(places):
         e.do(f"call void @llvm.x86.tilestored64(i8 {tile}, ptr {at}, i64 {line})")
 
 
-def _store_rows(e: Emitter, operands: str, t: Type, block: str, rounds: bool, mask: str) -> None:
-    """Writes as much of the four tiles as is there, by way of memory of its own."""
-    _store(e, block, LINE)
+def _store_rows(e: Emitter, operands: str, t: Type, block: str, rounds: bool, is_low: bool) -> None:
+    """Writes as much of the tiles as is there, by way of memory of its own."""
+    _store(e, block, LINE, is_low)
+    mask = lanes_of(e, "%lanes", SIDE)
     row, opened = e.begin_loop(0, "%rows")
     raw = _row(e, operands, t, e.element(block, "i8", e.op(f"mul nuw nsw i64 {row}, {LINE}")), rounds)
     e.store_raw(t, raw, e.element("%c", t.memory, e.op(f"mul nuw nsw i64 {row}, %across")), SIDE, mask)

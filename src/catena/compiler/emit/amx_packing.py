@@ -20,7 +20,7 @@ from catena.compiler.plan.amx import BYTES, GROUP, SIDE, AmxPacking, Panels
 
 HALF = 16  # columns of a register
 AT_A_TIME = 8  # panels: all of them would be written to the same few places of a cache
-AHEAD = 16  # terms
+AHEAD = 8  # terms
 
 
 def pack(w, step: AmxPacking) -> None:

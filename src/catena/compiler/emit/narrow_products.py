@@ -26,7 +26,7 @@ def product(w, step: AmxProduct) -> None:
                *_of_packing(step), *sizes]  # fmt: skip
     in_tiles = p.operands.name in w.machine.multiplied_in_tiles
     if in_tiles:
-        block = amx.text(p.operands.name, p.type, "avx512bf16" in w.machine.features)
+        block = amx.text(p.operands.name, p.type, "avx512bf16" in w.machine.features, p.rows <= amx.ROWS)
     else:
         block = byte_products.text()
         w.helpers.update(byte_products.NEEDS)

@@ -97,7 +97,19 @@ def _stays_narrow(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype) -> bool:
     name = NAMES[lhs.dtype]
     if name not in b.multiplied or rhs.dtype != lhs.dtype or NAMES[out_dtype] not in SUMS[name]:
         return False
-    return _is_worth_another_form(lhs, rhs, dimension_numbers)
+    return _is_worth_another_form(lhs, rhs, dimension_numbers) or _is_row_of_bytes(lhs, rhs, dimension_numbers)
+
+
+def _is_row_of_bytes(lhs, rhs, dimension_numbers) -> bool:
+    """Whether bytes are the terms of one row, and of columns whose terms lie apart: a loop would read these as words,
+    in a copy of four times the size.
+    """
+    (lc, rc), (lb, _) = dimension_numbers
+    terms = math.prod(lhs.shape[d] for d in lc)
+    each = math.prod(lhs.shape[d] for d in lb) * terms
+    if KIND[lhs.dtype] not in "iu" or not each or lhs.size != each or has_terms_side_by_side(rhs, rc):
+        return False
+    return terms >= FEWEST_TERMS and rhs.size >= each * LANES and rhs.size >= FLOOR
 
 
 def _keeps_low_bits(dtype: np.dtype) -> bool:
