@@ -25,7 +25,7 @@ SIZES = [
     (64, 96, 128), (300, 70, 513), (40, 600, 17),
 ]  # fmt: skip
 EINSUMS = ["mk,kn->mn", "km,kn->mn", "mk,nk->mn", "km,nk->mn", "mk,kn->nm", "bmk,bkn->bmn", "mbk,nbk->bmn", "abmk,bkan->abmn",
-           "amk,kn->amn", "mka,akn->mn"]  # fmt: skip
+           "amk,kn->amn", "mka,akn->mn", "ambk,anbk->abmn", "abmk,akbn->abmn"]  # fmt: skip
 
 
 def normal(rng, *shape):
@@ -128,11 +128,18 @@ def test_a_right_operand_whose_terms_lie_side_by_side_is_transposed_word_by_word
 @pytest.mark.parametrize(
     "spec, n, k",
     [("mk,kn->mn", 320, 128), ("mk,kn->mn", 640, 1344), ("mk,kn->mn", 300, 1088), ("bmk,bkn->bmn", 300, 64),
-     ("mk,nk->mn", 320, 128), ("mk,nk->mn", 640, 1344), ("mkb,nkb->mn", 320, 640)],
+     ("mk,nk->mn", 320, 128), ("mk,nk->mn", 640, 1344), ("mkb,nkb->mn", 320, 640),
+     ("ambk,anbk->abmn", 320, 128), ("abmk,akbn->abmn", 300, 64)],
 )  # fmt: skip
 def test_tasks_that_have_all_rows_pack_the_panels_that_they_multiply(spec, n, k, dtype):
-    """In one step: several panels at a time, or one, in one task or in some."""
-    check_steps(spec, 1, dtype, dict(b=2, m=40, n=n, k=k))
+    """In one step: several panels at a time, or one, in one task or in some; heads lie in another order than a batch."""
+    check_steps(spec, 1, dtype, dict(a=3, b=2, m=40, n=n, k=k))
+
+
+@pytest.mark.parametrize("spec", ["ambk,anbk->abmn", "abmk,akbn->abmn"])
+def test_heads_are_packed_from_where_they_lie(spec):
+    """Where that is a step of its own, too."""
+    check_steps(spec, 2, BF16, dict(a=3, b=2, m=300, n=96, k=64))
 
 
 @pytest.mark.parametrize("spec, steps, m, n, k", [("mk,kn->mn", 2, 40, 64, 4160), ("mk,nk->mn", 3, 40, 300, 1088)])

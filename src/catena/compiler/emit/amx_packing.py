@@ -14,7 +14,7 @@ from functools import lru_cache
 from catena.compiler.emit import parallel
 from catena.compiler.emit.amx import lanes_of
 from catena.compiler.emit.branches import each_way
-from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.emitter import Emitter, divide
 from catena.compiler.graph.types import Type
 from catena.compiler.plan.amx import BYTES, GROUP, SIDE, AmxPacking, Panels
 
@@ -26,7 +26,8 @@ AHEAD = 8  # terms
 def pack(w, step: AmxPacking) -> None:
     """Writes the packing of an operand, in tasks."""
     p, size = step.plan, step.plan.type.bytes
-    numbers = [p.parts, p.each, p.groups, p.terms, p.columns, p.panels, p.panel, size * p.by_member, size * p.by_term]
+    numbers = [p.parts, p.each, p.groups, p.terms, p.columns, p.panels, p.panel, size * p.by_term,
+               *p.by_member.bytes(size)]  # fmt: skip
     pointers = [w.pointer(buffer) for buffer in (step.source, step.target)]
     elements = p.members * p.groups * p.panels * SIDE
     parallel.through_pool(w, _task(w.function(panels(p.type))), pointers, p.members * p.parts, numbers, elements)
@@ -36,17 +37,25 @@ def _task(function: str) -> str:
     """The function of task %k, which packs some groups of terms of a member, of all its columns."""
     e = Emitter()
     b, to = parallel.load_pointer(e, 0), parallel.load_pointer(e, 1)
-    _, numbers = parallel.load_numbers(e, 2, 9)
-    parts, each, groups, terms, columns, all_panels, panel, by_member, by_term = numbers
+    _, numbers = parallel.load_numbers(e, 2, 11)
+    parts, each, groups, terms, columns, all_panels, panel, by_term, *by_member = numbers
     member = e.op(f"udiv i64 %k, {parts}")
     before = e.op(f"mul i64 {member}, {parts}")
     low = e.op(f"mul i64 {e.op(f'sub i64 %k, {before}')}, {each}")
     high = e.least(e.op(f"add nuw nsw i64 {low}, {each}"), groups)
-    b = e.element(b, "i8", e.op(f"mul nsw i64 {member}, {by_member}"))
+    b = member_of(e, b, member, by_member)
     to = e.element(to, "i8", e.op(f"mul i64 {e.op(f'mul i64 {member}, {all_panels}')}, {panel}"))
     given = (low, high, 0, all_panels, terms, columns, panel, by_term)
     e.do(f"call void @{function}(ptr {b}, ptr {to}, {', '.join(f'i64 {x}' for x in given)})")
     return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def member_of(e: Emitter, operand: str, member: str, told: list[str]) -> str:
+    """Where a member of an operand is, by the numbers of `Members.bytes`."""
+    inner, by_outer, by_inner = told
+    outer, at = divide(e, member, inner)
+    operand = e.element(operand, "i8", e.op(f"mul nsw i64 {outer}, {by_outer}"))
+    return e.element(operand, "i8", e.op(f"mul nsw i64 {at}, {by_inner}"))
 
 
 def text_of(p: Panels) -> str:

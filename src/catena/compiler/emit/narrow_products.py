@@ -9,8 +9,8 @@ from catena.compiler.emit.emitter import Emitter, divide
 from catena.compiler.graph.types import Type
 from catena.compiler.plan.amx import PACKED, SIDE, AmxProduct
 
-NUMBERS = 12  # of a task's table, and some of how B lies where tasks pack it
-OF_PACKING = 6
+NUMBERS = 14  # of a task's table, and some of how B lies where tasks pack it
+OF_PACKING = 8
 
 
 def product(w, step: AmxProduct) -> None:
@@ -22,7 +22,7 @@ def product(w, step: AmxProduct) -> None:
         after = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
     size, sizes = p.operands.bytes, after.sizes if after else []
     numbers = [p.column_blocks, p.row_blocks, p.blocks * SIDE, p.rows, p.panels, p.all_panels, p.columns, p.steps,
-               size * p.by_member, size * p.by_row, p.panel, int(step.past_caches),
+               size * p.by_row, p.panel, int(step.past_caches), *p.by_member.bytes(size),
                *_of_packing(step), *sizes]  # fmt: skip
     in_tiles = p.operands.name in w.machine.multiplied_in_tiles
     if in_tiles:
@@ -42,7 +42,7 @@ def _of_packing(step: AmxProduct) -> list[int]:
         return []
     size, at_once = x.type.bytes, min(PACKED // x.panel, step.plan.panels)
     apart = size * (x.by_column if x.has_terms_side_by_side else x.by_term)
-    return [at_once, at_once * x.panel, x.groups, x.terms, size * x.by_member, apart]
+    return [at_once, at_once * x.panel, x.groups, x.terms, apart, *x.by_member.bytes(size)]
 
 
 class _Packing:
@@ -50,9 +50,9 @@ class _Packing:
 
     def __init__(self, e: Emitter, function: str, b: str, member: str, columns: str, panel: str, told: list[str]):
         self.e, self.function = e, function
-        self.at_once, room, self.groups, self.terms, by_member, self.apart = told
+        self.at_once, room, self.groups, self.terms, self.apart, *by_member = told
         self.columns, self.panel = columns, panel
-        self.b = e.element(b, "i8", e.op(f"mul nsw i64 {member}, {by_member}"))
+        self.b = amx_packing.member_of(e, b, member, by_member)
         self.to = e.op(f"alloca i8, i64 {room}, align {amx.BYTES}")
 
     def panels(self, first: str, end: str) -> str:
@@ -75,7 +75,7 @@ def _task(
     a, b, c, *own = (parallel.load_pointer(e, i) for i in range(pointers))
     count = NUMBERS + (0 if packing is None else OF_PACKING)
     table, numbers = parallel.load_numbers(e, pointers, count)
-    across, down, each, rows, panels, all_panels, columns, steps, by_member, by_row, panel, past, *told = numbers
+    across, down, each, rows, panels, all_panels, columns, steps, by_row, panel, past, *told = numbers
     rest, column_block = divide(e, "%k", across)
     member, row_block = divide(e, rest, down)
     low = e.op(f"mul nuw nsw i64 {row_block}, {each}")
@@ -83,7 +83,7 @@ def _task(
     high = e.op(f"select i1 {is_last}, i64 {rows}, i64 {e.op(f'add nuw nsw i64 {low}, {each}')}")
     first = e.op(f"mul nuw nsw i64 {column_block}, {panels}")
     end = e.least(e.op(f"add nuw nsw i64 {first}, {panels}"), all_panels)
-    a = e.element(a, "i8", e.op(f"mul nsw i64 {member}, {by_member}"))
+    a = amx_packing.member_of(e, a, member, told[:3])
     before = e.op(f"mul nuw nsw i64 {member}, {rows}")
     last = e.most(e.op(f"sub nsw i64 {high}, {SIDE}"), 0)
     there = e.least(rows, SIDE)
@@ -94,7 +94,7 @@ def _task(
     if packing is None:
         b = e.element(b, "i8", e.op(f"mul nuw nsw i64 {e.op(f'mul nuw nsw i64 {member}, {all_panels}')}, {panel}"))
     else:
-        own_panels = _Packing(e, packing, b, member, columns, panel, told)
+        own_panels = _Packing(e, packing, b, member, columns, panel, told[3:])
         group, by_groups = e.begin_loop(first, end, own_panels.at_once)
         first, end = group, e.least(e.op(f"add nuw nsw i64 {group}, {own_panels.at_once}"), end)
         b = own_panels.panels(first, end)

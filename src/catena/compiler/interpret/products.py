@@ -11,6 +11,7 @@ from catena.compiler.graph.types import DTYPES
 from catena.compiler.interpret import operations
 from catena.compiler.interpret.memory import Memory
 from catena.compiler.plan.amx import BYTES, GROUP, SIDE, AmxPacking, AmxProduct, Panels
+from catena.compiler.plan.amx import Plan as ProductOfNarrow
 from catena.compiler.plan.contraction import Axis, Plan
 from catena.compiler.plan.fourier import COLUMNS, ODD
 from catena.compiler.plan.program import Buffer
@@ -86,11 +87,18 @@ def pack(memory: Memory, step: AmxPacking) -> None:
 def _packed(memory: Memory, source: Buffer, p: Panels) -> np.ndarray:
     """Panels of groups of terms, with zeros beyond the last term and column."""
     dtype, group = DTYPES[p.type.name], GROUP // p.type.bytes
-    axes = (Axis(p.members, 0, p.by_member, 0), Axis(p.terms, 0, p.by_term, 0), Axis(p.columns, 0, p.by_column, 0))
+    dims = (*_members(p), (p.terms, p.by_term), (p.columns, p.by_column))
+    axes = tuple(Axis(n, 0, step, 0) for n, step in dims)
     whole = np.zeros((p.members, p.groups * group, p.panels * SIDE), dtype)
-    whole[:, : p.terms, : p.columns] = _walk(memory[source].view(dtype), axes, "b")
+    whole[:, : p.terms, : p.columns] = _walk(memory[source].view(dtype), axes, "b").reshape(-1, p.terms, p.columns)
     panels = whole.reshape(p.members, p.groups, group, p.panels, SIDE).transpose(0, 3, 1, 4, 2)
     return panels.reshape(-1)
+
+
+def _members(p: ProductOfNarrow | Panels) -> list[tuple[int, int]]:
+    """The dimensions of members of an operand of such a product: how many, and the step."""
+    inner, by_outer, by_inner = p.by_member
+    return [(p.members // inner, by_outer), (inner, by_inner)]
 
 
 def amx(memory: Memory, step: AmxProduct) -> None:
@@ -98,8 +106,8 @@ def amx(memory: Memory, step: AmxProduct) -> None:
     p = step.plan
     size, dtype, wide = p.operands.bytes, DTYPES[p.operands.name], np.float32 if p.type.kind == "f" else np.int32
     line, group = p.steps * BYTES // size, GROUP // size
-    axes = (Axis(p.members, p.by_member, 0, 0), Axis(p.rows, p.by_row, 0, 0), Axis(line, 1, 0, 0))
-    a = _walk(memory[step.a].view(dtype), axes, "a").astype(wide)
+    axes = (*(Axis(n, step, 0, 0) for n, step in _members(p)), Axis(p.rows, p.by_row, 0, 0), Axis(line, 1, 0, 0))
+    a = _walk(memory[step.a].view(dtype), axes, "a").astype(wide).reshape(p.members, p.rows, line)
     packed = memory[step.b].view(dtype) if step.packs is None else _packed(memory, step.b, step.packs)
     panels = packed[: p.members * p.all_panels * p.panel // size]
     panels = panels.reshape(p.members, p.all_panels, line // group, SIDE, group).transpose(0, 2, 4, 1, 3)

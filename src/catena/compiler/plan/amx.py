@@ -44,6 +44,21 @@ BLOCKS = 8  # of rows, of a task at most
 FEW_BLOCKS = 2  # likewise where tasks take whole rows, to be enough
 
 
+class Members(NamedTuple):
+    """Steps of an operand from member to member, along two dimensions at most, of which the second has so many."""
+
+    inner: int
+    by_outer: int
+    by_inner: int
+
+    def bytes(self, size: int) -> list[int]:
+        """The same, steps in bytes."""
+        return [self.inner, size * self.by_outer, size * self.by_inner]
+
+
+ALONE = Members(1, 0, 0)
+
+
 class Plan(NamedTuple):
     """C[member, row, column], row major, is A times B; steps in A are elements, from a member or row to the next."""
 
@@ -53,7 +68,7 @@ class Plan(NamedTuple):
     rows: int
     columns: int
     terms: int
-    by_member: int
+    by_member: Members
     by_row: int
     row_blocks: int  # tasks of a member down its rows
     blocks: int  # of `SIDE` rows of a task; the last one of a member has the rows that are left, too
@@ -90,7 +105,7 @@ class Panels(NamedTuple):
     members: int
     terms: int
     columns: int
-    by_member: int
+    by_member: Members
     by_term: int
     by_column: int = 1
 
@@ -193,7 +208,7 @@ def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
     lfree, rfree = _others(lhs, lc, lb), _others(rhs, rc, rb)
     members, rows, columns, terms = product_kinds.sizes(v)
     types = TYPES[NAMES[lhs.dtype]], TYPES[NAMES[v.dtype]]
-    form = Plan(*types, members, rows, columns, terms, 0, 0, 1, 1, 1, 1)
+    form = Plan(*types, members, rows, columns, terms, ALONE, 0, 1, 1, 1, 1)
     by_rows, by_columns = (_tasks(form, p.machine, whole_rows) for whole_rows in (True, False))
     enough = by_rows.tasks >= min(_wanted(form), p.machine.sharing.row_tasks) or form.products < SHARED
     likely = by_rows if enough and step.epilogue is not None else by_columns
@@ -216,18 +231,29 @@ def _others(x: Value, *taken) -> list[int]:
 # ---- operands ------------------------------------------------------------------------------------------------
 
 
-def _left(p: Planner, frame: Frame, x: Value, dims, rows: int) -> tuple[Buffer, int, int, bool]:
+def _left(p: Planner, frame: Frame, x: Value, dims, rows: int) -> tuple[Buffer, Members, int, bool]:
     """Where the left operand is, its elements from a member and from a row to the next, and whether it is a copy."""
     members, _, terms = (math.prod(x.shape[d] for d in group) for group in dims)
     found, each = views.strides(frame, x), BYTES // x.dtype.itemsize
     if found is not None and rows >= SIDE and terms % each == 0:
         base, steps = found
-        by_member, by_row, by_term = [views.group(x, steps, group) for group in dims]
+        by_member, (by_row, by_term) = _members(x, steps, dims[0]), (views.group(x, steps, group) for group in dims[1:])
         if by_member is not None and by_row is not None and by_term == 1:
             return p.address(frame, base), by_member, by_row, False
     room = [members, max(rows, SIDE), -(-terms // each) * each]
     order = [d for group in dims for d in group]
-    return _in_room(p, frame, x, order, (members, rows, terms), room), room[1] * room[2], room[2], True
+    by_member = Members(members, 0, room[1] * room[2])
+    return _in_room(p, frame, x, order, (members, rows, terms), room), by_member, room[2], True
+
+
+def _members(x: Value, steps: list[int], dims) -> Members | None:
+    """The steps from member to member; None where these are along more dimensions."""
+    dims = [d for d in dims if x.shape[d] != 1]
+    for cut in range(len(dims)):
+        by_outer, by_inner = (views.group(x, steps, part) for part in (dims[:cut], dims[cut:]))
+        if by_outer is not None and by_inner is not None:
+            return Members(math.prod(x.shape[d] for d in dims[cut:]), by_outer, by_inner)
+    return None if dims else ALONE
 
 
 def _in_room(p: Planner, frame: Frame, x: Value, order, shape: tuple, room: list[int], anew: bool = False) -> Buffer:
@@ -256,26 +282,20 @@ def _right(
             made, _ = _right(p, outside.frame, views.fixed(outside, x), dims, shape, False, True)
         outside.made.append(made)
         return made, None
-    form = Panels(TYPES[NAMES[x.dtype]], *shape, 0, 0)
-    found, packed = views.strides(frame, x), None
-    steps = [] if found is None else [views.group(x, found[1], group) for group in dims]
-    apart = [step for step in steps if step is not None]
-    size = form.members * form.panels * form.panel
-    if found is not None and len(apart) == len(dims) and (apart[2] == 1 or form.columns == 1):
-        source, (by_member, by_term, _) = p.address(frame, found[0]), apart
-    elif found is not None and len(apart) == len(dims) and _is_of_words(form, *apart):
-        if in_tasks:
-            by_member, by_term, by_column = apart
-            return p.address(frame, found[0]), form._replace(by_member=by_member, by_term=by_term, by_column=by_column)
+    form, packed = Panels(TYPES[NAMES[x.dtype]], *shape, ALONE, 0), None
+    found, size = views.strides(frame, x), form.members * form.panels * form.panel
+    lies = None if found is None else _as_it_lies(form, x, found[1], dims)
+    if found is not None and lies is not None and lies.has_terms_side_by_side and not in_tasks:
         made = p.allocate_anew(size) if anew else p.allocate(size)
-        launch(p, frame, _words(frame, found[0], made, form, apart[0], apart[2]))
+        launch(p, frame, _words(frame, found[0], made, lies))
         return made, None
+    if found is not None and lies is not None and in_tasks:
+        return p.address(frame, found[0]), lies
+    if found is not None and lies is not None:
+        source, form = p.address(frame, found[0]), lies
     else:
         source = packed = copied(p, frame, _moved(frame, x, [d for group in dims for d in group], shape))
-        by_member, by_term = form.terms * form.columns, form.columns
-    form = form._replace(by_member=by_member, by_term=by_term)
-    if in_tasks and packed is None:
-        return source, form
+        form = form._replace(by_member=Members(form.members, 0, form.terms * form.columns), by_term=form.columns)
     made = p.allocate_anew(size) if anew else p.allocate(size)
     frame.steps.append(AmxPacking(form, source, made))
     if packed is not None:
@@ -288,18 +308,31 @@ def _packs(plan: Plan, machine: Machine) -> bool:
     return plan.operands.name in machine.multiplied_in_tiles and plan.row_blocks == 1 and plan.panel <= PACKED
 
 
-def _is_of_words(form: Panels, by_member: int, by_term: int, by_column: int) -> bool:
-    """Whether an operand whose terms lie side by side is whole steps and panels: each group of terms is a word."""
-    whole = form.terms * form.type.bytes % BYTES == 0 and form.columns % SIDE == 0
-    return by_term == 1 and whole and all(step * form.type.bytes % GROUP == 0 for step in (by_member, by_column))
+def _as_it_lies(form: Panels, x: Value, steps: list[int], dims) -> Panels | None:
+    """How an operand lies that is packed from where it is: columns side by side, or terms in whole steps and panels, of
+    which each group is a word.
+    """
+    by_member, (by_term, by_column) = _members(x, steps, dims[0]), (views.group(x, steps, group) for group in dims[1:])
+    if by_member is None or by_term is None or by_column is None:
+        return None
+    form = form._replace(by_member=by_member, by_term=by_term, by_column=1 if form.columns == 1 else by_column)
+    return form if form.by_column == 1 or _is_of_words(form) else None
 
 
-def _words(frame: Frame, x: Value, made: Buffer, form: Panels, by_member: int, by_column: int) -> Nest:
-    """What packs such an operand, the stored value `x`: a transposition of words."""
-    body = frame.nests.body((form.members, form.panels, form.groups, SIDE))
-    member, panel, group, column = index = nests.dims(4)
-    each = GROUP // form.type.bytes
-    steps = [(member, by_member // each), (column, by_column // each), (panel, SIDE * by_column // each), (group, 1)]
+def _is_of_words(form: Panels) -> bool:
+    size, (_, *by_member) = form.type.bytes, form.by_member
+    whole = form.terms * size % BYTES == 0 and form.columns % SIDE == 0
+    return form.by_term == 1 and whole and all(step * size % GROUP == 0 for step in (*by_member, form.by_column))
+
+
+def _words(frame: Frame, x: Value, made: Buffer, form: Panels) -> Nest:
+    """What packs such an operand of words, the stored value `x`: a transposition."""
+    each, (inner, *by) = GROUP // form.type.bytes, form.by_member
+    members = [(n, step) for n, step in zip((form.members // inner, inner), by) if n > 1] or [(1, 0)]
+    body = frame.nests.body((*(n for n, _ in members), form.panels, form.groups, SIDE))
+    *outer, panel, group, column = index = nests.dims(len(members) + 3)
+    steps = [(d, step // each) for d, (_, step) in zip(outer, members)]
+    steps += [(column, form.by_column // each), (panel, SIDE * form.by_column // each), (group, 1)]
     word = body.stmt("load", WORD.name, (), (frame.fused.root(x), WORD.name, affine.combination(steps)))
     panels = beside(frame, "beside", body.extents, (x,), dtype=WORD)
     frame.blocks[panels.number] = made
