@@ -100,3 +100,25 @@ def test_sums_of_two_know_no_doubles():
     for columns, doubles in ((2, False), (3, True)):
         text = compiler.text_of(jax.make_jaxpr(lambda x: lax.cumsum(x, 1))(np.ones((1000, columns), np.float32)))
         assert ("x double>" in text) == doubles
+
+
+DECAYING = [(0.9995, 1.0), (0.6, 0.99), (0.001, 0.5), (-0.97, 0.99), (0.0, 0.9), (1e-20, 1e-20), (0.9, 3.0)]
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("shape, axis", [((20_000,), 0), ((3000, 4), 0), ((3, 900), 1), ((700, 40), 0)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_products_that_become_subnormal_are_rounded_one_by_one(shape, axis, dtype, reverse):
+    rng = np.random.default_rng(2)
+    for low, high in DECAYING:
+        x = np.asarray(rng.uniform(low, high, shape), dtype)
+        x.flat[-1] = np.inf
+        wide = np.flip(x, axis) if reverse else x
+        with np.errstate(all="ignore"):
+            expected = np.cumprod(wide.astype(np.float32), axis, dtype=np.float32).astype(dtype)
+        expected = (np.flip(expected, axis) if reverse else expected).astype(np.float32)
+        made = np.asarray(jax.jit(lambda x: lax.cumprod(x, axis, reverse))(x)).astype(np.float32)
+        np.testing.assert_array_equal(made, expected)
+        is_number = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(made)[is_number], np.signbit(expected)[is_number])

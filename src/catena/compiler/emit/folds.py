@@ -15,6 +15,7 @@ from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels.loops import COMBINE, Fold, accumulator_type, is_one_by_one
 from catena.compiler.kernels.scheduling import NARROW
 from catena.compiler.plan.cascades import is_cascaded
+from catena.compiler.vector_math import small
 
 REDUCE_INT = {"sum": "add", "prod": "mul", "and": "and", "or": "or", "xor": "xor"}
 REDUCE_BOOL = {"and": "and", "or": "or", "xor": "xor", "max": "or", "min": "and"}
@@ -26,6 +27,11 @@ def _rounds_products(body, fold: Fold, width: int) -> bool:
     """
     short = body.nest.short
     return body.short is not None and body.nest.extents[short] * NARROW > width and not fold.small
+
+
+def _asks_factors(fold: Fold) -> bool:
+    """Whether it is a dot, which asks whether what it multiplies is small."""
+    return bool(fold.small) and not fold.running
 
 
 def identity(kind: str, name: str):
@@ -52,7 +58,7 @@ def step(body, opened: list[Accumulators], copies) -> None:
     e = body.e
     asked: dict = {}
     for a in opened:
-        for copy in copies if a.fold.small else ():
+        for copy in copies if _asks_factors(a.fold) else ():
             asked |= {(a.fold.stmts[k], id(copy)): (a.fold.stmts[k], copy, a.width) for k in a.fold.small}
     if not asked:
         _step(opened, copies)
@@ -66,7 +72,7 @@ def step(body, opened: list[Accumulators], copies) -> None:
 
 def _step(opened: list[Accumulators], copies, careful: bool = False) -> None:
     for a in opened:
-        if careful and a.fold.small:
+        if careful and _asks_factors(a.fold):
             a.step(copies, careful=True)
         else:
             a.step(copies)
@@ -250,6 +256,9 @@ class Accumulators:
             new = [ops.convert(self.e, x, TYPES[self.fold.types[0]], self.types[0], self.width) for x in new]
         if self.fold.kind.startswith("arg"):
             return self._take_later(old, new)
+        if self.fold.running and self.fold.small:
+            told = ops.is_small(self.e, self.types[0], old[0], self.width, small.LEAST_BY_LARGE)
+            return [ops.of_small(self.e, "mul", self.types[0], [*old, *new], self.width, told)]
         return [self._multiply_add(new, old[0])] if self.fold.kind == "dot" else self._combine(old, new, self.width)
 
     def _take_later(self, a: list[str], b: list[str]) -> list[str]:

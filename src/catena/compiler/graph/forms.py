@@ -115,6 +115,7 @@ class Cumulative(NamedTuple):
     kind: str
     axis: int
     reverse: bool
+    decays: bool = False  # whether it is a product that may come to subnormal floats: see `small`
 
 
 class ReduceGeneral(NamedTuple):

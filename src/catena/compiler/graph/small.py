@@ -24,12 +24,17 @@ OF_ANY = frozenset("mul select min".split())
 OF_ALL = frozenset("add sub max".split())
 SQUARE = Map("integer_pow", 2)
 FLOATS = ("float32", "bfloat16")  # which may be subnormal floats of 32 bits, in which both are computed
+HALVES_AND_FLOATS = (*FLOATS, "float16")  # of which running products are kept in floats of 32 bits
 RANGE = (*FLOATS, "float64")  # whose converted numbers may be
 
 
 def mark(region: Region) -> Region:
-    """Tells products and quotients which of their operands may be small, in place."""
-    if any(v.form == "map" and v.params.op in VANISHING for each in region.walk() for v in each.values):
+    """Tells products and quotients which of their operands may be small, in place; running products, that they are."""
+    values = [v for each in region.walk() for v in each.values]
+    for v in values:
+        if v.form == "cumulative" and v.params.kind == "prod" and NAMES[v.dtype] in HALVES_AND_FLOATS:
+            v.params = v.params._replace(decays=True)
+    if any(v.form == "map" and v.params.op in VANISHING for v in values):
         _mark(region, set(), {})
     return region
 

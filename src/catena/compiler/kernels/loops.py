@@ -74,7 +74,9 @@ class Fold(NamedTuple):
     past_caches: bool = False
     along: bool | None = None  # whether lanes lie along what is folded, not along what is kept, where that is settled
     copies: int = COPIES  # of its accumulators along the lanes, at most
-    small: tuple[int, ...] = ()  # the factors of a dot that may be subnormal floats (see `graph.small`)
+    small: tuple[
+        int, ...
+    ] = ()  # factors that may be subnormal floats (see `graph.small`): of a dot, or of a running product
     of_two: bool = False  # running, over two numbers at most, whose sum is rounded once in single precision, too
 
     @property

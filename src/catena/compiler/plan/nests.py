@@ -292,7 +292,8 @@ class NestBuilder:
             ]
         else:
             dests, of_two = ((v.number, NAMES[v.dtype], offset),), x.shape[axis] <= 2
-            folds = [Fold(kind, (new,), (NAMES[v.dtype],), dests, running=True, of_two=of_two)]
+            small = (0,) if v.params.decays else ()
+            folds = [Fold(kind, (new,), (NAMES[v.dtype],), dests, running=True, small=small, of_two=of_two)]
         return loops.from_body(body, (axis,), [], folds)
 
     def _running(self, body: Body, v: Value, new, offset, kind: str) -> Fold:
