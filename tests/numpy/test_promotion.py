@@ -387,3 +387,26 @@ def test_quotients_stay_weak_and_diagonals_of_matrices_do_not():
         assert way(jnp.diagonal)(jnp.broadcast_to(1.5, (2, 3, 3))).weak_type
         assert way(jnp.logical_and)(jnp.asarray(1.5), jnp.int32(1)).weak_type
         assert not way(jnp.array_equiv)(weak, weak).weak_type
+
+
+# What a weak matrix gives, and the gradient of its sum: whether each is weak, measured with JAX 0.10.2.
+OF_WEAK_MATRICES = [
+    ("jnp.diag(m)", False, False), ("jnp.diag(m, 1)", True, False), ("jnp.diagonal(m[:2])", True, False),
+    ("jnp.trace(m)", False, True), ("jnp.quantile(m, 0.5)", False, False), ("jnp.percentile(m, 25)", False, False),
+    ("jnp.nanquantile(m, 0.5, axis=1)", False, False), ("jnp.median(m)", False, False),
+    ("jnp.trapezoid(m)", False, False), ("jnp.trapezoid(m, jnp.arange(3.0))", False, True),
+    ("jnp.cross(m, m)", False, False), ("jnp.cross(m, jnp.ones(3))", False, False),
+    ("jnp.cross(m[:, :2], m[:, :2])", True, False), ("jnp.piecewise(m, [m > 1], [jnp.sin])", False, True),
+    ("special.logit(m / 2)", False, False), ("norm.logpdf(m)", False, False), ("norm.pdf(m)", False, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "weak", "slope"), OF_WEAK_MATRICES, ids=[row[0] for row in OF_WEAK_MATRICES])
+def test_functions_of_weak_matrices_and_their_gradients_are_as_weak_as_in_jax(text, weak, slope):
+    def of(m):
+        return eval(text, {"m": m, "jnp": jnp, "special": jax.scipy.special, "norm": jax.scipy.stats.norm})
+
+    matrix = jnp.broadcast_to(1.5, (3, 3))
+    for way in (lambda f: f, jax.jit):
+        assert way(of)(matrix).weak_type == weak
+        assert way(jax.grad(lambda m: of(m).sum()))(matrix).weak_type == slope

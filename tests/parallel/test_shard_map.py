@@ -356,6 +356,26 @@ def test_types_with_explicit_axes_say_how_arguments_are_laid_out():
         jax.shard_map(lambda x: x, mesh=explicit, in_specs=P("x"), out_specs=P("x"))(X)
 
 
+@pytest.mark.parametrize("spec", [P(), P("y"), P("x", "y"), P(("y", "x"))])
+def test_arguments_are_laid_out_anew_where_some_explicit_axes_stay(spec):
+    """As in JAX: a region of all axes asks that specs and types agree, one of some axes does not."""
+    explicit, seen = jax.make_mesh((2, 4), ("x", "y")), []
+    a = np.arange(64, dtype=np.float32).reshape(8, 8)
+
+    def body(x):
+        seen.append(jax.typeof(x).str_short())
+        return lax.psum(x, "x")
+
+    fun = jax.shard_map(body, mesh=explicit, in_specs=P("x"), out_specs=P(), axis_names={"x"})
+    rest = P(*[tuple(n for n in (p if isinstance(p, tuple) else (p,)) if n == "y") or None for p in spec])
+    marks = ["@y" if i < len(rest) and rest[i] is not None else "" for i in range(2)]
+    for call in (fun, jax.jit(fun)):
+        out = call(jax.device_put(a, NamedSharding(explicit, spec)))
+        np.testing.assert_array_equal(out, a[:4] + a[4:])
+        assert jax.typeof(out).str_short() == f"float32[4{marks[0]},8{marks[1]}]"
+        assert seen.pop() == f"float32[4{marks[0]},8{marks[1]}]{{V:x}}"
+
+
 @pytest.mark.parametrize("seed", [3, 10])
 def test_random_programs_are_those_on_whole_arrays(seed):
     """A sample of ``make random-sharded``."""

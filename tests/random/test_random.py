@@ -411,6 +411,27 @@ def test_plans_of_distributions_with_parameters(draw):
     assert kernels._plans == before and any(kind[0].__name__ == draw.__name__ for kind in before)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (3, 1), (3, 2)])
+def test_parameters_of_weibull_min_have_more_axes_than_its_numbers(shape):
+    """As in JAX: each number serves all parameters that it meets; without a shape there is one."""
+    scale, concentration = jnp.array([1.0, 2.0]), jnp.array([[1.5], [3.0], [0.5]])
+    unit = random.exponential(KEY, shape)
+    found = random.weibull_min(KEY, scale, concentration, shape)
+    assert found.shape == (3, 2) and np.allclose(found, scale * unit ** (1 / concentration), rtol=1e-5)
+    assert np.array_equal(found, jax.jit(lambda k: random.weibull_min(k, scale, concentration, shape))(KEY))
+    with pytest.raises(ValueError):
+        random.weibull_min(KEY, jnp.ones(2), 1.0, (3,))
+
+
+def test_double_sided_maxwell_without_a_shape_has_that_of_its_parameters_twice():
+    """Its shape is one in front of the parameters', and theirs by default, as in JAX."""
+    loc, scale = jnp.array([0.0, 1.0]), jnp.ones((3, 1))
+    found = random.double_sided_maxwell(KEY, loc, scale)
+    assert found.shape == (3, 2, 3, 2)
+    assert np.array_equal(found, random.double_sided_maxwell(KEY, loc, scale, (3, 2)))
+    assert random.double_sided_maxwell(KEY, 0.0, 1.0).shape == ()
+
+
 def test_new_shapes_compile_nothing():
     random.normal(KEY, (70000,))
     before = len(kernels._kernels)

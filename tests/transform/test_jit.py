@@ -404,6 +404,18 @@ def test_stages():
         compiled.as_text("hlo")
 
 
+def test_compiled_stages_tell_where_the_arguments_lay_that_they_were_lowered_for():
+    """As in JAX: of arrays that were put somewhere, and of descriptions that say where; nothing is known of others."""
+    other = jax.sharding.SingleDeviceSharding(jax.devices()[1])
+    here = jnp.ones(3).sharding
+    described = jax.ShapeDtypeStruct((3,), jnp.float32, sharding=other)
+    for given, expected in [(jax.device_put(X, other), other), (described, other), (X, here), (1.0, here)]:
+        compiled = jax.jit(lambda x, y: x + y["k"]).lower(given, {"k": X}).compile()
+        assert compiled.input_shardings == ((expected, {"k": here}), {})
+    asked = jax.jit(lambda x: x, in_shardings=here).lower(described).compile()
+    assert asked.input_shardings == ((here,), {})
+
+
 def test_lowering_from_shapes():
     compiled = jax.jit(lambda x: x @ x).lower(jax.ShapeDtypeStruct((2, 2), jnp.float32)).compile()
     close(compiled(np.eye(2, dtype=np.float32)), np.eye(2))

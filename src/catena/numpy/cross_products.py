@@ -9,7 +9,7 @@ import numpy as np
 from catena import lax
 from catena.core.array import Array, make_array
 from catena.lax.whole import whole
-from catena.numpy.boundary import as_array_argument, broadcast_together, canonical_axis, direct, run
+from catena.numpy.boundary import as_array_argument, broadcast_together, canonical_axis, direct, run, strong
 from catena.numpy.hot import NUMBER
 from catena.numpy.manipulation import moveaxis
 from catena.numpy.promotion import promote_dtypes
@@ -38,7 +38,7 @@ def cross(
     """
     if type(a) is Array and type(b) is Array and direct(a) and axis is None and a.dtype is b.dtype in NUMBER:
         if a.shape == b.shape and a.shape[-1:] == (3,) and axisa == axisb == axisc == -1:
-            return make_array(run(_cross_by_numpy, a._value, b._value), a.weak_type and b.weak_type)
+            return make_array(run(_cross_by_numpy, a._value, b._value))
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = as_array_argument("cross", a), as_array_argument("cross", b, 1)
@@ -46,13 +46,14 @@ def cross(
     b = moveaxis(b, canonical_axis(operator.index(axisb), b.ndim), -1)
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
         raise ValueError("Dimension must be either 2 or 3 for cross product")
-    a, b = promote_dtypes("cross", a, b)
     first, second = ([read(x, (..., i)) for i in range(x.shape[-1])] for x in (a, b))
+    parts = promote_dtypes("cross", *first, *second)
+    first, second = parts[: len(first)], parts[len(first) :]
     if len(first) == len(second) == 2:
         return _minor(first, second, 0, 1)
     parts = _components(first, second)
     result = lax.stack(broadcast_together("cross", parts), parts[0].ndim)
-    return moveaxis(result, -1, canonical_axis(operator.index(axisc), result.ndim))
+    return strong(moveaxis(result, -1, canonical_axis(operator.index(axisc), result.ndim)))
 
 
 def _cross_by_numpy(a, b):

@@ -52,9 +52,11 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
         raise ValueError(f"diagonal: axis1 and axis2 must be different axes, got {axis1} for both")
     if is_numpys:
         return numpy_array(np.diagonal(a, offset, axis1, axis2))
+    is_main = a.ndim == 2 and not offset and a.shape[0] == a.shape[1]  # that of a weak matrix is strong, as in JAX
     if direct(a):
-        return make_array(np.diagonal(a._value, offset, axis1, axis2), a.weak_type and a.ndim > 2)
-    return _diagonal(strong(a) if a.ndim == 2 else a, offset, axis1, axis2)
+        return make_array(np.diagonal(a._value, offset, axis1, axis2), a.weak_type and not is_main)
+    found = _diagonal(a, offset, axis1, axis2)
+    return strong(found) if is_main else found
 
 
 def _is_numpys(a) -> bool:
@@ -174,4 +176,4 @@ def trace(
     dtype = user_dtype(dtype, "trace", widened(a.dtype) if not dtypes.is_inexact(a.dtype) else a.dtype)
     for axis in (axis1, axis2):
         canonical_axis(static_int(axis, "axis argument of jnp.trace()"), a.ndim)
-    return sum(convert(diagonal(a, offset, axis1, axis2), dtype), -1, dtype, promote_integers=False)
+    return sum(convert(diagonal(strong(a), offset, axis1, axis2), dtype), -1, dtype, promote_integers=False)

@@ -28,6 +28,7 @@ from catena.numpy.boundary import (
     run,
     spread_together,
     static_int,
+    strong_with_slopes,
 )
 from catena.numpy.cumulative import cumsum
 from catena.numpy.editing import along
@@ -287,7 +288,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     y, axis = as_array_argument("trapezoid", y), operator.index(axis)
     canonical_axis(axis, y.ndim)
     if x is None:
-        y, widths = promote_dtypes_inexact("trapezoid", _inexact("trapezoid", y), dx)
+        y, widths = promote_dtypes_inexact("trapezoid", _inexact("trapezoid", strong_with_slopes(y)), dx)
     else:
         y, x = promote_dtypes_inexact("trapezoid", y, x)
         if x.ndim == 1 and y.ndim > 1:

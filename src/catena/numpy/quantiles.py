@@ -26,6 +26,7 @@ from catena.numpy.boundary import (
     like,
     run,
     static_axis,
+    strong_with_slopes,
 )
 from catena.numpy.documentation import family
 from catena.numpy.hot import REAL
@@ -253,7 +254,7 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
 
 @whole
 def _any_quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan):
-    a, q = as_array_argument(name, a), as_array_argument(name, q, 1)
+    a, q = strong_with_slopes(as_array_argument(name, a)), strong_with_slopes(as_array_argument(name, q, 1))
     _check(name, a, q, out, overwrite_input, method, weights)
     dtype = dtypes.to_inexact_dtype(a.dtype)
     wide = np.dtype("float32") if dtype.itemsize < 4 else dtype

@@ -29,6 +29,7 @@ from catena.numpy.boundary import (
     promote,
     refuse_out,
     static_int,
+    strong,
 )
 from catena.numpy.conversion import from_object
 from catena.numpy.creation import default_int, int_of_positions
@@ -201,7 +202,7 @@ def piecewise(
     result = _piece(functions[-1], x, args, kw)
     for condition, function in zip(conditions, functions, strict=False):
         result = chosen(condition, _piece(function, x, args, kw), result)
-    return result
+    return strong(result)
 
 
 def _conditions(condlist, x) -> list:

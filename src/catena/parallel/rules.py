@@ -518,10 +518,7 @@ RULES = {
     ),
     **dict.fromkeys("stack_add stack_empty stack_length stack_read stack_write".split(), ON_STACKS),
     **dict.fromkeys(
-        (
-            "all_gather all_gather_invariant all_to_all axis_index pbroadcast psum_invariant ragged_all_to_all "
-            "reduce_scatter"
-        ).split(),
+        "all_gather all_gather_invariant all_to_all axis_index pbroadcast ragged_all_to_all reduce_scatter".split(),
         COLLECTIVE,
     ),
     **dict.fromkeys(["pcast", reshard_p.name], AS_CALLED),

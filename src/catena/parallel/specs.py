@@ -196,8 +196,12 @@ def explicit_rest(aval, region: Region):
 
 
 def check_types_agree(spec: PartitionSpec, aval, region: Region, place: Callable[[], str]) -> None:
-    """Raise ValueError where the type of an argument says another layout along Explicit axes than its spec."""
-    explicit = set(region.axes) & set(region.mesh.explicit_axes)
+    """Raise ValueError where the type of an argument says another layout along Explicit axes than its spec.
+
+    Where some axes of the mesh stay as they are, specs lay arguments out anew, as in JAX.
+    """
+    whole = len(region.axes) + len(region.mesh.manual_axes) == len(region.mesh.axis_names)
+    explicit = set(region.axes) & set(region.mesh.explicit_axes) if whole else ()
     said = [tuple(n for n in names if n in explicit) for names in explicit_parts(aval)]
     asked = [tuple(n for n in names if n in explicit) for names in partition_of(spec, aval.ndim)]
     if said != asked or terms_along(aval, region) != (spec.unreduced, spec.reduced):

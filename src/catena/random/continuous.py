@@ -8,6 +8,8 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.context import context
+from catena.core.shapes import broadcast_shapes
+from catena.core.zeros import get_aval
 from catena.lax.structure import told
 from catena.random.kernels import remembered
 from catena.random.keys import asked_shape, consumed_key
@@ -303,13 +305,13 @@ def weibull_min(key, scale, concentration, shape=(), dtype=None) -> Array:
 
     Arguments:
       key: a key, typed or raw.
-      scale, concentration: its parameters, that broadcast to ``shape``.
-      shape: the shape of the result.
+      scale, concentration: its parameters.
+      shape: how many numbers are drawn: without one, a single number serves all parameters, as in JAX.
       dtype: a float dtype.
     Returns:
-      An array of that shape and dtype.
+      An array of that dtype, of the shape to which ``shape`` and the parameters broadcast.
     Raises:
-      ValueError: the dtype is not a float dtype, or a parameter does not broadcast to ``shape``.
+      ValueError: the dtype is not a float dtype, or a parameter does not broadcast with ``shape``.
 
     Source: inversion of the distribution function; Devroye, "Non-uniform random variate generation" (1986), II.2.
 
@@ -318,16 +320,23 @@ def weibull_min(key, scale, concentration, shape=(), dtype=None) -> Array:
     (2,)
     """
     key = consumed_key("weibull_min", key)
-    dtype = float_dtype(dtype, "weibull_min")
-    shape = shape_of(shape, "weibull_min", scale, concentration)
-    return _weibull_min(key, as_float(scale, dtype), as_float(concentration, dtype), shape=shape, dtype=dtype)
+    dtype, shape = float_dtype(dtype, "weibull_min"), asked_shape(shape)
+    scale, concentration = as_float(scale, dtype), as_float(concentration, dtype)
+    full = broadcast_shapes(shape, np.shape(scale), np.shape(concentration))
+    if full == shape:
+        return _weibull_min(key, scale, concentration, shape=shape, dtype=dtype)
+    return _powers(_exponential(key, shape=shape, dtype=dtype), scale, concentration, full)
 
 
 @sampler
 def _weibull_min(key, scale, concentration, *, shape, dtype):
-    power = lift(lax.div(np.asarray(1, dtype)[()], concentration), shape)
-    drawn = _exponential(key, shape=shape, dtype=dtype)
-    return lax.mul(lax.pow(drawn, power), lift(scale, shape))
+    return _powers(_exponential(key, shape=shape, dtype=dtype), scale, concentration, shape)
+
+
+def _powers(drawn, scale, concentration, shape: tuple):
+    """Exponential numbers to the power of 1 / ``concentration``, times ``scale``."""
+    power = lax.div(np.asarray(1, get_aval(concentration).dtype)[()], concentration)
+    return lax.mul(lax.pow(lift(drawn, shape), lift(power, shape)), lift(scale, shape))
 
 
 @remembered

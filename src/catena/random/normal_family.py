@@ -197,7 +197,7 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None) -> Array:
     Arguments:
       key: a key, typed or raw.
       loc, scale: the centre and the scale, that broadcast to the shape of the result.
-      shape: the shape of the draws, in front of the shape of ``loc`` and ``scale``.
+      shape: the shape of the draws, in front of the shape of ``loc`` and ``scale``; without one, theirs, as in JAX.
       dtype: a float dtype.
     Returns:
       An array of shape ``shape + broadcast(loc, scale)``.
@@ -212,7 +212,8 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None) -> Array:
     """
     key = consumed_key("double_sided_maxwell", key)
     dtype, shape = float_dtype(dtype, "double_sided_maxwell"), asked_shape(shape)
-    full = (*shape, *broadcast_shapes(np.shape(loc), np.shape(scale)))
+    together = broadcast_shapes(np.shape(loc), np.shape(scale))
+    full = (*(shape or together), *together)
     return _double_sided_maxwell(key, as_float(loc, dtype), as_float(scale, dtype), shape=full, dtype=dtype)
 
 

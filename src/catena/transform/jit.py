@@ -312,10 +312,9 @@ class JitFunction(Face, Generic[P, R]):
     @api_boundary
     def trace(self, *args, **kwargs) -> stages.Traced:
         """Trace for these arguments (arrays, or anything with shape and dtype) without compiling."""
-        _, call, in_tree, avals = self._traced_call(args, kwargs)
-        return stages.Traced(
-            self._fun, self._name, call, in_tree, avals, self._leaf_names(args, kwargs), self._options.keep_unused
-        )
+        leaves, call, in_tree, avals = self._traced_call(args, kwargs)
+        names, given = self._leaf_names(args, kwargs), tuple(map(stages.sharding_given, leaves))
+        return stages.Traced(self._fun, self._name, call, in_tree, avals, names, self._options.keep_unused, given)
 
     def lower(self, *args, **kwargs) -> stages.Lowered:
         """Trace and translate to the compiler's graph; ``.compile()`` finishes the way."""

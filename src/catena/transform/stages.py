@@ -15,7 +15,7 @@ from catena.core.formats import format_in_rows
 from catena.core.lazy import LazyModule
 from catena.core.named import NamedTuple
 from catena.core.sharding import Sharding, SingleDeviceSharding, sharding_of
-from catena.core.struct import struct_of
+from catena.core.struct import ShapeDtypeStruct, struct_of
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_map, tree_structure, tree_unflatten
@@ -69,9 +69,10 @@ class MemoryStats(NamedTuple):
 class Stage(Face):
     """What all stages tell about the function: its types, trees and donated arguments."""
 
-    def __init__(self, fun, fun_name, call, in_tree, avals, names, keep_unused: bool = False):
+    def __init__(self, fun, fun_name, call, in_tree, avals, names, keep_unused: bool = False, given: tuple = ()):
         self._fun, self.fun_name, self._call = fun, fun_name, call
         self._in_tree, self._avals, self._names, self._keep_unused = in_tree, avals, names, keep_unused
+        self._given = given or (None,) * len(avals)  # where the arguments lay for which it was traced
 
     def __repr__(self):
         arguments = [f"{name}: {a.str_short()}" for name, a in zip(self._names, self._avals, strict=True)]
@@ -86,6 +87,7 @@ class Stage(Face):
             self._avals,
             self._names,
             self._keep_unused,
+            self._given,
         )
 
     @property
@@ -334,7 +336,11 @@ class Compiled(Stage):
     def input_shardings(self) -> tuple:
         """Where the arguments are expected, as ``(args, kwargs)``."""
         places = self._call.placing.arguments if self._call.placing is not None else [None] * len(self._avals)
-        return tree_unflatten(self._in_tree, [place_asked(p) for p in places])
+        shardings = [
+            given if place is None and given is not None else place_asked(place)
+            for place, given in zip(places, self._given, strict=True)
+        ]
+        return tree_unflatten(self._in_tree, shardings)
 
     @property
     def output_shardings(self):
@@ -374,6 +380,11 @@ class Compiled(Stage):
 def size_in_bytes(avals) -> int:
     """The bytes that values of these types take."""
     return sum(a.size * a.dtype.itemsize for a in avals)
+
+
+def sharding_given(x) -> Sharding | None:
+    """The sharding of an argument that was put somewhere, or of a description that names one."""
+    return getattr(x, "sharding", None) if getattr(x, "committed", isinstance(x, ShapeDtypeStruct)) else None
 
 
 def place_asked(placement) -> Sharding:

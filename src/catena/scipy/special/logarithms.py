@@ -12,7 +12,7 @@ from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.lax.whole import whole
-from catena.numpy.boundary import promote_inexact
+from catena.numpy.boundary import promote_inexact, strong
 from catena.numpy.documentation import family
 from catena.scipy.special.arguments import numbers, real
 from catena.scipy.special.primitives import entr_p, log_quotient_p, logit_p
@@ -177,7 +177,8 @@ def logit(x: ArrayLike) -> Array:
     Array([     -inf, 0.       , 2.1972244], dtype=float32)
     """
     (x,) = promote_inexact("logit", x)
-    return jnp.log(x / (1 - x)) if dtypes.is_complex(x.dtype) else logit_p.bind(x)
+    odds = jnp.log(x / (1 - x)) if dtypes.is_complex(x.dtype) else logit_p.bind(x)
+    return strong(odds) if x.ndim else odds
 
 
 def expit(x: ArrayLike) -> Array:

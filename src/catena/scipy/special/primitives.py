@@ -16,7 +16,7 @@ from catena.lax.comparison import eq, lt, select
 from catena.lax.elementwise import FLOAT, WIDER_WITH_HALF, elementwise
 from catena.lax.powers import square
 from catena.lax.special import betainc_slope, digamma, erf, jvp_in, normal_density_p, trigamma_p
-from catena.lax.structure import broadcast_to, like
+from catena.lax.structure import broadcast_to, constant_like, like
 from catena.lax.transcendental import cos, exp, log, log1p, sin
 from catena.transform.jvp import jvp_flat
 
@@ -181,7 +181,9 @@ def _logit(x):
     return np.where(inside, value, outside).astype(x.dtype)
 
 
-logit_p = elementwise("logit", _logit, FLOAT, lambda t, x, y: div(t, mul(x, sub(like(x, 1), x))), wider=WIDER_WITH_HALF)
+logit_p = elementwise(
+    "logit", _logit, FLOAT, lambda t, x, y: div(t, mul(x, sub(constant_like(x, 1), x))), wider=WIDER_WITH_HALF
+)
 
 # ------------------------------------------------------------------------------------------------------------
 # Modified Bessel functions

@@ -6,6 +6,7 @@ import math
 
 from catena import numpy as jnp
 from catena.core.array import Array
+from catena.numpy.boundary import like
 from catena.scipy.special import log_ndtr, ndtr, ndtri
 from catena.scipy.stats.methods import distribution
 from catena.typing import ArrayLike
@@ -24,7 +25,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     -0.918939
     """
     z = (x - loc) / scale
-    return -0.5 * jnp.square(z) - jnp.log(jnp.abs(scale)) - _HALF_LOG_TAU
+    return like(z, -0.5) * jnp.square(z) - jnp.log(jnp.abs(scale)) - _HALF_LOG_TAU
 
 
 @_method
