@@ -358,3 +358,21 @@ def test_objects_that_tell_numpy_where_their_elements_are(protocol):
     np.testing.assert_array_equal(jnp.array([image, image]), np.stack([pixels, pixels]))
     with pytest.raises(TypeError):
         jnp.sin(image)
+
+
+def test_numbers_as_text_are_read_where_a_dtype_is_asked_for():
+    """As NumPy and JAX read them: fields of a file, say."""
+    for made in (jnp.float32("1.5"), jnp.array("1.5", dtype=jnp.float32), jnp.asarray(b"1.5", dtype=float)):
+        assert made.dtype == jnp.float32 and made == 1.5 and not made.weak_type
+    assert jnp.int32("-3") == -3 and jnp.complex64("1+2j") == 1 + 2j and jnp.isnan(jnp.float32("nan"))
+    fields = jnp.array([["1", "2.5"], ["-1e3", 4]], dtype=float)
+    assert np.array_equal(fields, [[1, 2.5], [-1000, 4]]) and fields.dtype == jnp.float32
+    table = np.array(["7", "8.5"])
+    assert np.array_equal(jnp.asarray(table, dtype=float), [7, 8.5]) and jnp.float32(table[1]) == 8.5
+    assert np.array_equal(jnp.asarray(list(table), dtype=float), [7, 8.5])
+    for text in ("a", ["1", "b"]):
+        with pytest.raises(ValueError):
+            jnp.asarray(text, dtype=jnp.int32)
+    for text in ("1.5", ["1.5"]):
+        with pytest.raises(TypeError):
+            jnp.asarray(text)

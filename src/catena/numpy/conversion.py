@@ -137,6 +137,8 @@ def _from_numpy(x, dtype):
         return numpy_array(x)
     if x.dtype in dtypes.KIND:
         return make_array(owned_copy(x, dtype))
+    if x.dtype.kind in "SU":
+        return make_array(np.array(x, dtype))
     return convert(numpy_array(x), dtype)
 
 
@@ -153,11 +155,16 @@ def _from_other(x, dtype):
     if isinstance(x, range):
         return _from_sequence(list(x), dtype)
     if isinstance(x, str | bytes):
-        raise not_numeric(x, np.asarray(x).dtype)
+        if dtype is None:
+            raise not_numeric(x, np.asarray(x).dtype)
+        return make_array(np.array(x, dtype))  # a number as text, as NumPy reads it where a dtype is asked for
     try:
         return _from_numpy(np.asarray(memoryview(x)), dtype)
     except TypeError:
         raise not_numeric(x, np.dtype(object)) from None
+
+
+_READ = frozenset([*SCALARS, str, bytes, np.str_, np.bytes_])  # what NumPy makes numbers of
 
 
 def _from_sequence(x, dtype):
@@ -165,6 +172,8 @@ def _from_sequence(x, dtype):
     kinds = set(map(type, leaves))
     if kinds <= SCALARS:
         return make_array(_as_dtype(x, dtype or _leaf_dtype(kinds)))
+    if dtype is not None and kinds <= _READ:
+        return make_array(np.array(x, dtype))
     leaves = [_checked_leaf(leaf) for leaf in leaves]
     if dtype is None:
         dtype = dtypes.lattice_result_type(*leaves)[0]
