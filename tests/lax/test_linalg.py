@@ -484,7 +484,7 @@ def test_errors():
         linalg.triangular_solve, a[:2], np.ones((2, 3), np.float32),
     )  # fmt: skip
     raises(
-        ValueError,
+        TypeError,
         "Argument to cholesky must have shape [..., n, n], got shape (2, 3)",
         linalg.cholesky,
         a[:2],

@@ -385,3 +385,21 @@ def test_derivatives_of_one_system_for_a_stack_of_sides():
     numpy.testing.assert_allclose(of_a, each, rtol=1e-4, atol=1e-5)
     second = catena.hessian(lambda a: jnp.linalg.inv(a).sum())(A)
     numpy.testing.assert_allclose(second.reshape(25, 25), second.reshape(25, 25).T, rtol=1e-3, atol=1e-5)
+
+
+# Errors for vectors, and for matrices that are not square, measured with JAX 0.10.2.
+NO_SQUARES = {
+    "cholesky": (TypeError, TypeError), "eigh": (TypeError, TypeError), "eigvalsh": (TypeError, TypeError),
+    "eig": (TypeError, ValueError), "eigvals": (TypeError, ValueError), "qr": (TypeError, None), "svd": (TypeError, None),
+    "svdvals": (TypeError, None), "det": (ValueError, ValueError), "inv": (ValueError, ValueError),
+    "slogdet": (ValueError, ValueError), "pinv": (ValueError, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_SQUARES)
+def test_errors_for_what_is_no_square_matrix_are_those_of_jax(name):
+    fun = getattr(jnp.linalg, name)
+    for error, shape in zip(NO_SQUARES[name], [(3,), (2, 3)], strict=True):
+        for way in (lambda f: f, catena.jit) if error is not None else ():
+            with pytest.raises(error):
+                way(fun)(jnp.ones(shape))

@@ -119,7 +119,8 @@ def check_matrix(name: str, aval, position: int = 0):
 def check_square(name: str, aval):
     check_matrix(name, aval)
     if aval.shape[-1] != aval.shape[-2]:
-        raise ValueError(f"Argument to {name} must have shape [..., n, n], got shape {aval.shape}")
+        error = TypeError if name in ("cholesky", "eigh") else ValueError  # as in JAX
+        raise error(f"Argument to {name} must have shape [..., n, n], got shape {aval.shape}")
 
 
 def as_inexact(x):

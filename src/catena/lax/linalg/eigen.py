@@ -105,7 +105,7 @@ def eigh(
     Returns:
       The eigenvectors in columns, and the eigenvalues; NaN where the algorithm fails.
     Raises:
-      ValueError: the matrices are not square, or the range is not valid.
+      TypeError: the matrices are not square. ValueError: the range is not valid.
       NotImplementedError: the algorithm is one for accelerators.
 
     >>> import numpy as np

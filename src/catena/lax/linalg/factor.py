@@ -91,7 +91,7 @@ def cholesky(x, *, symmetrize_input: bool = True):
     Returns:
       The factors; NaN where a matrix is not positive definite.
     Raises:
-      ValueError: the matrices are not square.
+      TypeError: the matrices are not square.
 
     >>> import numpy as np
     >>> cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))

@@ -56,13 +56,16 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
+_DECOMPOSITIONS = frozenset("cholesky eig eigvals eigh eigvalsh qr svd svdvals".split())
+
+
 def inexact_matrix(name: str, a, position=0):
     """An argument as matrices of an inexact dtype."""
     if type(a) is Array and matrix_value(a) is not None:
         return a
     a = as_array_argument(name, a, position)
     if a.ndim < 2:
-        raise ValueError(f"Argument to {name} must have shape [..., m, n], got {a.shape}")
+        raise _bad_shape(name)(f"Argument to {name} must have shape [..., m, n], got {a.shape}")
     return convert(a, dtypes.to_inexact_dtype(a.dtype), a.weak_type)
 
 
@@ -70,8 +73,14 @@ def square_matrix(name: str, a):
     """An argument as square matrices of an inexact dtype."""
     a = inexact_matrix(name, a)
     if a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"Argument to {name} must have shape [..., n, n], got {a.shape}")
+        error = ValueError if name in ("eig", "eigvals") else _bad_shape(name)
+        raise error(f"Argument to {name} must have shape [..., n, n], got {a.shape}")
     return a
+
+
+def _bad_shape(name: str) -> type[Exception]:
+    """The error for arrays that are no matrices: JAX's decompositions find it in the type of their primitive."""
+    return TypeError if name in _DECOMPOSITIONS else ValueError
 
 
 def matrix_value(a) -> np.ndarray | None:
@@ -120,7 +129,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     Returns:
       A stack of triangular matrices; NaN where a matrix is not positive definite.
     Raises:
-      ValueError: the matrices are not square.
+      TypeError: the matrices are not square.
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 2.0]]))
@@ -185,7 +194,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     Returns:
       A named tuple of the eigenvalues, in ascending order, and of the eigenvectors in columns.
     Raises:
-      ValueError: the matrices are not square, or ``UPLO`` is unknown.
+      TypeError: the matrices are not square. ValueError: ``UPLO`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
@@ -215,7 +224,7 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     Returns:
       A real array without the last dimension of ``a``, in ascending order.
     Raises:
-      ValueError: the matrices are not square, or ``UPLO`` is unknown.
+      TypeError: the matrices are not square. ValueError: ``UPLO`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
@@ -246,7 +255,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult | tuple[Array, A
     Returns:
       A named tuple ``(Q, R)``, or what the mode says.
     Raises:
-      ValueError: ``a`` has less than two dimensions, or the mode is unknown.
+      TypeError: ``a`` has less than two dimensions. ValueError: the mode is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.qr(jnp.array([[3.0, 0.0], [4.0, 5.0]]), mode="r").round(4)
@@ -320,7 +329,7 @@ def svd(
     Returns:
       A named tuple ``(U, S, Vh)``, or ``S`` alone; ``S`` is in descending order.
     Raises:
-      ValueError: ``a`` has less than two dimensions, or the range is not valid.
+      TypeError: ``a`` has less than two dimensions. ValueError: the range is not valid.
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [1.0, 0.0]])).S
@@ -372,7 +381,7 @@ def svdvals(x: ArrayLike, /) -> Array:
     Returns:
       A real array.
     Raises:
-      ValueError: ``x`` has less than two dimensions.
+      TypeError: ``x`` has less than two dimensions.
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.svdvals(jnp.array([[0.0, 2.0], [1.0, 0.0]]))
