@@ -274,6 +274,16 @@ def test_products_find_the_tiles_of_their_length(family):
     assert family().tries <= 2 and len(tiles) >= 4, (family().tries, tiles)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [lambda x: x @ x.T, lambda x: jnp.linspace(0, 1, x.shape[1]) * x],
+    ids=["how far six rows are apart", "parts of a power of two"],
+)
+def test_numbers_of_any_length_are_not_in_a_text(f, family):
+    kept = [check(f, [(6, n)]) for n in (150, 163, 171, 187, 181, 203)]
+    assert kept and family().found >= 2  # shorter vectors leave other rests
+
+
 @pytest.mark.parametrize("lengths_", [range(100, 128), range(210, 238)])
 def test_attention_needs_few_plans_for_many_lengths(family, lengths_):
     """What hangs on each length, such as which rows share lines, is asked only where it decides."""

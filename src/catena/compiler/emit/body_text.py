@@ -437,7 +437,7 @@ def _first_copy(body: BodyWriter) -> Copy:
 
 
 NEAR = 128  # elements between places that instructions of one address reach
-MOST_STARTS = 4  # places far from each other in one buffer, each of which takes a register
+MOST_STARTS = 6  # places far from each other in one buffer, each of which takes a register
 
 
 def _moved_to_starts(body: BodyWriter, buffer: int, starts: Iterable[tuple]) -> dict[tuple, tuple[str, int]]:

@@ -18,6 +18,7 @@ from catena.compiler.graph.symbols import Keys, recorded
 LEAST = 8  # numbers below are told
 LEAST_COUNT = 32  # floats likewise: a tenth is rather a constant of the user's
 MOST = 1 << 40  # beyond, a float is no count
+MOST_PARTS = 1 << 16  # of which a count is some: other constants have more digits
 PLAIN = frozenset([0.0, 0.5, 1.0, 2.0])  # of which LLVM may make more: told everywhere, with either sign
 
 
@@ -74,11 +75,16 @@ def is_size(n: int) -> bool:
 
 @recorded
 def is_count(x: float) -> bool:
-    """Whether a float is a whole number, or one over it: what means and their derivatives multiply and divide by."""
+    """Whether a float is a whole number, or one over it: what means and their derivatives multiply and divide by; or
+    a part of a power of two above it, as steps of `linspace` are.
+    """
     if not math.isfinite(x) or not x:
         return False
     whole = abs(x) if abs(x) >= 1 else 1 / abs(x)
-    return LEAST_COUNT <= whole < MOST and abs(whole - round(whole)) <= 1e-6 * whole
+    if LEAST_COUNT <= whole < MOST and abs(whole - round(whole)) <= 1e-6 * whole:
+        return True
+    part, parts = x.as_integer_ratio()
+    return LEAST_COUNT <= abs(part) < parts <= MOST_PARTS
 
 
 @recorded
