@@ -398,7 +398,8 @@ def _forms(columns: tuple, heights: tuple, width: int, masks: bool, odd: int) ->
     last one that are columns, or that an argument tells it, whether an argument tells how many rows there are, and
     whether terms are an even number, not `odd`. The first stands for one that is not called.
     """
-    (rows, below, is_ragged), found = heights, []
+    rows, below, is_ragged = heights
+    found: list[tuple[int, ...]] = []
     for n in columns:
         vectors = max(-(-n // width), 1)
         last = tiles.ARGUMENT if masks and n != vectors * width else n - (vectors - 1) * width

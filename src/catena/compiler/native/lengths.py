@@ -136,7 +136,7 @@ class Plan:
         imports = [*self.parts.imports]
         held = []  # code of functions that are found by `resolved`
         for choice in self.choices:
-            imports[choice.place], one = choice.find(tuple([next(each) for _ in range(choice.count)]))
+            imports[choice.place], one = choice.find(tuple([next(each) for _ in range(choice.numbers)]))
             held.append(one)
         linked = resolved(imports)
         if linked is None:
@@ -157,7 +157,7 @@ class Chosen(NamedTuple):
     """An import that is another function at other lengths: its place, and what finds it by so many numbers."""
 
     place: int
-    count: int
+    numbers: int
     find: Callable[[tuple[int, ...]], tuple[Function, Code]]
 
 
