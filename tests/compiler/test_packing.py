@@ -19,6 +19,7 @@ from catena.compiler.native.compile import program_of, text_of
 from catena.compiler.plan import contraction, sharing
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.plan.verify import verify
+from catena.core.config import override
 
 SIZE = 72
 FETCH = "call void @llvm.prefetch"
@@ -155,6 +156,16 @@ def test_tiles_ask_for_the_rows_below_where_each_term_lies_in_another_line():
     assert fetches(lambda x, y: x.T @ y, x, y)
     assert not fetches(lambda x, y: x @ y, x.T.copy(), y)
     assert not fetches(lambda x, y: x.T @ y, x[:, :8].copy(), y)  # two terms are in a line
+
+
+def test_panels_of_the_left_operand_are_filled_some_after_the_other():
+    """Though they are few groups: all of them at once, term after term, would not stay in the nearest cache."""
+    x, y = whole(0, 1024, 256), whole(1, 1024, 256)
+    with override("jax_check_bounds", False):
+        program = planned(lambda x, y: x.T @ y, x, y)
+    nest = next(step.nest for _, step in program.steps() if step.name == "launch")
+    assert [nest.extents[d] for d in nest.order] == [256 // 6 // 8, 1024, 8, 6]
+    agrees(lambda x, y: x.T @ y, lambda x, y: x.T @ y, x, y)
 
 
 def test_what_tasks_pack_takes_no_memory_of_the_program():
