@@ -78,7 +78,7 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         copies = max(1, min(AT_ONCE, extent // nest.width)) if around else copies
         nest.unroll = copies if light else 1
         if in_copies and inner and vector not in inner and not around:
-            nest.unroll = copies if light and copies > 1 else _columns_at_once(nest, extent // nest.width, light)
+            nest.unroll = copies if light and copies > 1 else _columns_at_once(nest, extent, light)
         nest.turns = copies if vector in inner and nest.adds_floats else nest.unroll
         if transposed and nest.together is None:
             _share_places(nest, vector, machine)
@@ -92,15 +92,15 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
     return nest
 
 
-def _columns_at_once(nest: Nest, most: int, light: bool) -> int:
-    """How many vectors of columns are folded at once, so many `most`: what is read of a row lies side by side then, and
-    its lines come twice as fast as where each is a row away from the one before. Where next to nothing is done, it is
-    not worth columns that are done twice, and otherwise not many copies.
+def _columns_at_once(nest: Nest, extent: int, light: bool) -> int:
+    """How many vectors of so many columns are folded at once: what is read of a row lies side by side then, and its
+    lines come twice as fast as where each is a row away from the one before. Where next to nothing is done, it is not
+    worth columns that are done twice, and otherwise not many copies.
     """
     if not light and (len(nest.stmts) > MOST_BESIDE or any(s.op in COSTLY for s in nest.stmts)):
         return 1
-    sizes = [n for n in range(1 if light else 2, BESIDE + 1) if n <= most]
-    extent, width = nest.extents[nest.vector], nest.width
+    width = nest.width
+    sizes = [n for n in range(1 if light else 2, BESIDE + 1) if n * width <= extent]
     return min(sizes, key=lambda n: (-(-extent // (n * width)) * n, -n if light else n), default=1)
 
 
