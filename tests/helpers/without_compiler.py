@@ -56,6 +56,7 @@ ROWS = [
      "test_only_programs_are_removed_and_what_was_not_finished_long_ago", "test_size_is_bounded",
      "test_what_is_no_file_is_ignored_at_once"),
     (TEXTS, "compiler/test_constants.py", "test_a_sum_of_ones_is_no_pass_over_memory",
+     "test_a_choice_among_choices_of_numbers_costs_no_function",
      "test_a_mean_that_keeps_its_axes_is_the_same_row"),
     (TEXTS, "compiler/test_constants.py", "test_a_number_and_the_same_again", "test_a_number_divided_by_itself",
      "test_the_least_and_the_greatest_integer_beside_others", "test_powers_of_complex_numbers_that_are_products",
