@@ -45,12 +45,8 @@ def _add_rows(region: Region) -> None:
         if v.form != "map" or v.params.op != "add" or v.nbytes < LEAST or KIND[v.dtype] not in "fiu":
             continue
         for rows, other in (v.args, v.args[::-1]):
-            if (
-                rows.number not in kept
-                and users[rows.number] == [v]
-                and _are_few(rows, v.number in kept)
-                and rows is not other
-            ):
+            alone = rows.number not in kept and users[rows.number] == [v] and rows is not other
+            if alone and _are_few(rows, v.number in kept):
                 made[v.number] = _write_over(v, rows, other, other.number in unsigned)
                 unsigned |= {v.number} if other.number in unsigned else set()
                 break

@@ -74,9 +74,7 @@ class Fold(NamedTuple):
     past_caches: bool = False
     along: bool | None = None  # whether lanes lie along what is folded, not along what is kept, where that is settled
     copies: int = COPIES  # of its accumulators along the lanes, at most
-    small: tuple[
-        int, ...
-    ] = ()  # factors that may be subnormal floats (see `graph.small`): of a dot, or of a running product
+    small: tuple[int, ...] = ()  # factors, of a dot or a running product, that may be subnormal (see `graph.small`)
     of_two: bool = False  # running, over two numbers at most, whose sum is rounded once in single precision, too
 
     @property

@@ -25,10 +25,7 @@ from catena.core.dtypes import KIND
 
 DIVIDED = ("div", "rem", "sqrt", "integer_pow")  # of which a scalar is an instruction or two
 LIGHT = 12  # statements that may be written several times
-MOST_BESIDE, BESIDE = (
-    48,
-    2,
-)  # statements of a nest that folds columns of rows, that many vectors of which are done at once
+BESIDE, MOST_BESIDE = 2, 48  # vectors of columns that are folded at once, and statements of a nest that does so
 LEAST_MASKED = 8  # vectors of running folds, whose elements lie apart, before those under a mask take next to no time
 FEW = 4  # iterations of a nest without lanes: scalars in registers need no shuffles
 
