@@ -384,6 +384,8 @@ def size_in_bytes(avals) -> int:
 
 def sharding_given(x) -> Sharding | None:
     """The sharding of an argument that was put somewhere, or of a description that names one."""
+    if isinstance(x, Tracer):
+        return None
     return getattr(x, "sharding", None) if getattr(x, "committed", isinstance(x, ShapeDtypeStruct)) else None
 
 

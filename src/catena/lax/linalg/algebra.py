@@ -116,10 +116,10 @@ def check_matrix(name: str, aval, position: int = 0):
         raise TypeError(f"Input {position} to {name} must have rank at least 2, but got shape={aval.shape}")
 
 
-def check_square(name: str, aval):
+def check_square(name: str, aval, error: type[Exception] = ValueError):
+    """Refuses what are no square matrices. JAX adds matrices to their transposes before it looks: a `TypeError`."""
     check_matrix(name, aval)
     if aval.shape[-1] != aval.shape[-2]:
-        error = TypeError if name in ("cholesky", "eigh") else ValueError  # as in JAX
         raise error(f"Argument to {name} must have shape [..., n, n], got shape {aval.shape}")
 
 

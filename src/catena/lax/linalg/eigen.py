@@ -134,7 +134,7 @@ def hermitian_eigenvalues(x, *, lower: bool = True, symmetrize_input: bool = Tru
 
 def _hermitian(x, symmetrize_input: bool):
     x = as_inexact(x)
-    check_square("eigh", get_aval(x))
+    check_square("eigh", get_aval(x), TypeError if symmetrize_input else ValueError)
     return symmetrized(x) if symmetrize_input else x
 
 

@@ -99,7 +99,7 @@ def cholesky(x, *, symmetrize_input: bool = True):
            [1., 2.]], dtype=float32)
     """
     x = as_inexact(x)
-    check_square("cholesky", get_aval(x))
+    check_square("cholesky", get_aval(x), TypeError if symmetrize_input else ValueError)
     if symmetrize_input:
         x = symmetrized(x)
     factor = cholesky_p.bind(x)
