@@ -136,6 +136,23 @@ def test_which_nests_are_written_twice(monkeypatch):
         assert count(lambda x: 0.5 * x, shared) == 0
 
 
+def test_plain_nests_have_functions_in_place_as_if_there_were_no_others(monkeypatch):
+    """What careful nests call makes no function one that is called too often for that."""
+    f = lambda x: jnp.exp(-x) * (1 - x) * jnp.exp(x * x) / (3 + x)
+    closed = jax.make_jaxpr(f)(np.ones((512, 512), np.float32))
+
+    def called():
+        program = compiler.program_of(closed, machine=ICE_LAKE)
+        return compiler.write_program(compiler._writer(ICE_LAKE), program, False)
+
+    with override("jax_check_bounds", False):
+        twice = called()
+        monkeypatch.setattr(careful, "MOST_PRODUCTS", 0)
+        once = called()
+    assert len(twice.functions) > len(once.functions) and once.math_calls()
+    assert twice.math_calls() == once.math_calls()
+
+
 def test_numbers_that_come_and_go():
     def step(u):
         return jnp.where(u < 1e-39, u + 1, u * 1e-5)

@@ -93,10 +93,13 @@ class Module:
         return len(self.entry) + sum(map(len, self.functions.values()))
 
     def math_calls(self) -> Counter:
-        """How often functions of mathematics are called, by their symbols."""
+        """How often functions of mathematics are called, by their symbols, by what does not hardly ever run: whether
+        that has them in place hangs on itself.
+        """
         count = Counter(MATH_CALL.findall(self.entry))
         for name in self.needed():
-            count.update(facts(self.functions[name]).math)
+            if COLD not in self.functions[name]:
+                count.update(facts(self.functions[name]).math)
         return count
 
     def _declared(self, texts: Iterable[str], defined: Collection[str]) -> list[str]:
