@@ -284,6 +284,13 @@ def test_numbers_of_any_length_are_not_in_a_text(f, family):
     assert kept and family().found >= 2  # shorter vectors leave other rests
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_constants_of_sixteen_bits_stand_in_texts(dtype):
+    """All are parts of a power of two, and LLVM multiplies by those that it knows in 16 bits."""
+    closed = jax.make_jaxpr(lambda x: 0.9 * x)(jnp.ones(1000, dtype))
+    assert "load float, ptr" not in compiler.text_of(closed)
+
+
 @pytest.mark.parametrize("lengths_", [range(100, 128), range(210, 238)])
 def test_attention_needs_few_plans_for_many_lengths(family, lengths_):
     """What hangs on each length, such as which rows share lines, is asked only where it decides."""

@@ -317,7 +317,7 @@ INDEX = TYPES["int64"]
 
 def constant_of(e: Emitter, value, t: Type, width: int) -> str:
     """A constant of the program, in all lanes; a float that is not told, such as a count, is read where sizes are."""
-    if e.sizes is None or t.kind != "f" or e.sizes.tells(as_float(value)):
+    if e.sizes is None or t.kind != "f" or e.sizes.tells(as_float(value), t.narrow):
         return constant(value, t, width)
     return e.splat(e.sizes.named(t.register, bits(value, t.register)), t.register, width)
 

@@ -55,9 +55,10 @@ class Sizes:
             self._names[key] = name
         return self._names[key]
 
-    def tells(self, x: float) -> bool:
-        """Whether a constant stands in the text itself."""
-        return not is_count(x) and (not self._floats or is_plain(x))
+    def tells(self, x: float, narrow: bool) -> bool:
+        """Whether a constant, of a float of 16 bits (`narrow`) or more, stands in the text itself."""
+        hangs = is_count(x) or not narrow and is_part(x)  # all narrow ones are parts of a power of two
+        return not hangs and (not self._floats or is_plain(x))
 
     def address(self, n: int) -> str:
         """Where a number stands in the table, for routines that want addresses."""
@@ -75,14 +76,18 @@ def is_size(n: int) -> bool:
 
 @recorded
 def is_count(x: float) -> bool:
-    """Whether a float is a whole number, or one over it: what means and their derivatives multiply and divide by; or
-    a part of a power of two above it, as steps of `linspace` are.
-    """
+    """Whether a float is a whole number, or one over it: what means and their derivatives multiply and divide by."""
     if not math.isfinite(x) or not x:
         return False
     whole = abs(x) if abs(x) >= 1 else 1 / abs(x)
-    if LEAST_COUNT <= whole < MOST and abs(whole - round(whole)) <= 1e-6 * whole:
-        return True
+    return LEAST_COUNT <= whole < MOST and abs(whole - round(whole)) <= 1e-6 * whole
+
+
+@recorded
+def is_part(x: float) -> bool:
+    """Whether a float is a part of a power of two above it, as steps of `linspace` are."""
+    if not math.isfinite(x):
+        return False
     part, parts = x.as_integer_ratio()
     return LEAST_COUNT <= abs(part) < parts <= MOST_PARTS
 
