@@ -347,11 +347,15 @@ class _Loops:
         forms = _forms((p.columns, p.rest), (p.rows, p.below, p.heights[2]), p.width, self.masks, p.odd)
         names = []
         for i, columns in enumerate((p.columns, p.columns, p.rest, p.rest)):
-            outer = _outer(self, columns)
-            tile = tiles.Tile(self.type, p.width, 1, 1, 0, outer, bool(p.outside), watched=p.is_watched)
-            tile = tile._replace(fetches=_fetches(p))
+            tile = self._unshaped(_outer(self, columns))
             names.append(self.w.chosen(functools.partial(_tile_text, tile), forms[i]))
         return names
+
+    def _unshaped(self, outer: tuple) -> tiles.Tile:
+        """A tile of no form yet (see `_forms`)."""
+        p = self.plan
+        tile = tiles.Tile(self.type, p.width, 1, 1, 0, outer, bool(p.outside), watched=p.is_watched)
+        return tile._replace(fetches=_fetches(p))
 
     def _packing_names(self) -> list[str]:
         """The functions that copy panels and the columns beyond, where tasks do; or one stands for the other."""
@@ -360,8 +364,7 @@ class _Loops:
             return []
         forms = _forms((p.columns, p.rest), (p.rows, 0, 0), p.width, self.masks, 1)
         if self._keeps:
-            tile = tiles.Tile(self.type, p.width, 1, 1, 0, (), bool(p.outside), watched=p.is_watched, keeps=True)
-            write: Callable[[tuple], str] = functools.partial(_tile_text, tile._replace(fetches=_fetches(p)))
+            write: Callable[[tuple], str] = functools.partial(_tile_text, self._unshaped(())._replace(keeps=True))
         else:
             panel = tiles.Panel(self.type, p.width, 1, 0, p.read)
             write = functools.partial(_packing_text, tiles.packing if p.apart == 1 else tiles.turning, panel)
@@ -401,7 +404,7 @@ def _forms(columns: tuple, heights: tuple, width: int, masks: bool, odd: int) ->
     rows, below, is_ragged = heights
     found: list[tuple[int, ...]] = []
     for n in columns:
-        vectors = max(-(-n // width), 1)
+        vectors = _vectors(n, width)
         last = tiles.ARGUMENT if masks and n != vectors * width else n - (vectors - 1) * width
         found.append((rows, vectors, last, 0, int(not odd)) if n else found[0])
         lower = rows if is_ragged else below  # of others than full ones, a plan for any number is for all

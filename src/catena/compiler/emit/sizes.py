@@ -18,7 +18,7 @@ from catena.compiler.graph.symbols import Keys, recorded
 LEAST = 8  # numbers below are told
 LEAST_COUNT = 32  # floats likewise: a tenth is rather a constant of the user's
 MOST = 1 << 40  # beyond, a float is no count
-MOST_PARTS = 1 << 16  # of which a count is some: other constants have more digits
+MOST_PARTS = 1 << 16  # of a power of two: other constants have more digits
 PLAIN = frozenset([0.0, 0.5, 1.0, 2.0])  # of which LLVM may make more: told everywhere, with either sign
 
 

@@ -56,7 +56,9 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
-_DECOMPOSITIONS = frozenset("cholesky eig eigvals eigh eigvalsh qr svd svdvals".split())
+# Whose errors for what is no matrix, and for matrices that are not square, are TypeErrors, as in JAX.
+OF_MATRICES = frozenset("cholesky eig eigvals eigh eigvalsh qr svd svdvals".split())
+OF_SQUARES = frozenset("cholesky eigh eigvalsh svd".split())
 
 
 def inexact_matrix(name: str, a, position=0):
@@ -65,7 +67,8 @@ def inexact_matrix(name: str, a, position=0):
         return a
     a = as_array_argument(name, a, position)
     if a.ndim < 2:
-        raise _bad_shape(name)(f"Argument to {name} must have shape [..., m, n], got {a.shape}")
+        error = TypeError if name in OF_MATRICES else ValueError
+        raise error(f"Argument to {name} must have shape [..., m, n], got {a.shape}")
     return convert(a, dtypes.to_inexact_dtype(a.dtype), a.weak_type)
 
 
@@ -73,14 +76,9 @@ def square_matrix(name: str, a):
     """An argument as square matrices of an inexact dtype."""
     a = inexact_matrix(name, a)
     if a.shape[-1] != a.shape[-2]:
-        error = ValueError if name in ("eig", "eigvals") else _bad_shape(name)
+        error = TypeError if name in OF_SQUARES else ValueError
         raise error(f"Argument to {name} must have shape [..., n, n], got {a.shape}")
     return a
-
-
-def _bad_shape(name: str) -> type[Exception]:
-    """The error for arrays that are no matrices: JAX's decompositions find it in the type of their primitive."""
-    return TypeError if name in _DECOMPOSITIONS else ValueError
 
 
 def matrix_value(a) -> np.ndarray | None:
