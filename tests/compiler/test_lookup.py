@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.special
 
 from catena.compiler.vector_math import fit_pieces, harness, lookup, pieces
 
@@ -49,7 +50,8 @@ def test_centres_lie_where_the_function_is_nearly_a_float():
     """So what a piece begins with is not wrong by half a unit to begin with."""
     for name, fit in fit_pieces.FITS.items():
         table = getattr(pieces, name)
-        assert (table.end, table.scale, table.offset, table.shift, table.edge) == fit[1:]
+        told = (fit.end, fit.scale, fit.offset, fit.shift, fit.first) if fit.is_odd else (fit.offset, fit.shift)
+        assert table[: len(told)] == told and len(table.coefficients) == fit.degree
         for entry, low, high in fit.bounds():
             centre, value = np.float32(table.centres[entry]), np.float32(table.values[entry])
             assert low <= centre <= high
@@ -66,3 +68,28 @@ def test_errors_between_the_ends(name, bound):
     exact = fit_pieces.FITS[name.upper()].function(x.astype(np.float64))
     units = np.exp2(np.floor(np.log2(exact)) - 23)
     assert (np.abs(harness.Compiled(name, "float", 16)(x) - exact) / units).max() < bound
+
+
+def normal_distribution(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By doubles, and its units in the last place as a float."""
+    exact = scipy.special.ndtr(x.astype(np.float64))
+    return exact, np.exp2(np.floor(np.log2(np.maximum(exact, 2.0**-126))) - 23)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+def test_normal_distribution_between_the_ends(width):
+    """Of a share of all floats, and of those next to each end of a piece."""
+    ends = np.float32([0.5, 1, 2, 3, 5, 7, 11]).view(np.int32)[:, None] + np.arange(-40, 40, dtype=np.int32)
+    first, last = (int(np.float32(v).view(np.int32)) for v in (2.0**-30, 14.3))
+    a = np.concatenate([np.arange(first, last, 9973, dtype=np.int32), ends.ravel()]).view(np.float32)
+    a = np.resize(a, -(-a.size // 16) * 16)
+    compiled = harness.Compiled("ndtr", "float", width)
+    for x, bound in ((-a, 1.25), (a, 0.95)):
+        exact, units = normal_distribution(x)
+        assert (np.abs(compiled(x) - exact) / units).max() < bound
+
+
+def test_normal_distribution_beyond():
+    x = np.float32([-np.inf, -1e30, -15, -14.5, -1e-40, -0.0, 0, 1e-45, 2.0**-28, 14.5, 1e30, np.inf, np.nan, -8, 6, 0])
+    want = [0.0] * 4 + [0.5] * 5 + [1.0] * 3 + [math.nan]
+    np.testing.assert_array_equal(harness.Compiled("ndtr", "float", 16)(x)[: len(want)], np.float32(want))

@@ -95,7 +95,7 @@ def test_values(name):
         assert abs(got - want) <= CASES[name][2] * np.spacing(abs(float(want))), (point, got, float(want))
 
 
-IN_FLOATS = "gamma beta erfcx dawsn ndtr log_ndtr ndtri owens_t exp1 expi spence i0 zeta entr".split()
+IN_FLOATS = "gamma beta erfcx dawsn log_ndtr ndtri owens_t exp1 expi spence i0 zeta entr".split()
 
 
 @pytest.mark.parametrize("name", IN_FLOATS)

@@ -4,7 +4,7 @@ import math
 
 from . import pieces, tables
 from .double_double import two_product
-from .exponential import exp_sum_times
+from .exponential import exp_sum_times, moderate_exp_sum_times
 from .logarithm import INFINITY, log, log1p_up_to_zero
 from .text import Value, copysign, fabs, fma, horner, maximum, minimum, select, sqrt, without_tiny
 
@@ -84,6 +84,14 @@ def normal_density(x: Value) -> Value:
     """exp(-x^2 / 2) / sqrt(2 pi), the derivative of the normal distribution function."""
     square = two_product(x, x)
     return exp_sum_times(square.high * -0.5, square.low * -0.5, x.like(1 / math.sqrt(2 * math.pi)))
+
+
+def normal_distribution(x: Value) -> Value:
+    """The distribution function of the normal distribution, of floats: exp(-x^2 / 2) times a smooth function."""
+    a = maximum(minimum(fabs(x), 14.5), 2.0**-28)  # where it is zero, and nearly a half, in which no square underflows
+    square = two_product(a, a)
+    tail = moderate_exp_sum_times(square.high * -0.5, square.low * -0.5, pieces.NORMAL_TAIL(a))
+    return select(x < 0.0, tail, 1.0 - tail)
 
 
 def erf_inv(x: Value) -> Value:

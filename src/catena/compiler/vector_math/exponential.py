@@ -130,11 +130,27 @@ def exp_sum_times(high: Value, low: Value, factor: Value) -> Value:
     least, greatest = EXP_RANGE[high.elem]
     clamped = minimum(maximum(high, least - 1.0), greatest)
     low = select(clamped.equals(high), low, 0.0)
-    n, integer, r = reduce_exp(clamped + NEGLIGIBLE[high.elem], 7)
+    n, integer, r, tail = _reduced_exp_of_sum(clamped + NEGLIGIBLE[high.elem], low, 7)
+    return scale_down(fma(r + tail, 2.0, 2.0) * (factor * 64.0), n, integer, 7)
+
+
+def _reduced_exp_of_sum(high: Value, low: Value, less: int) -> tuple[Value, Value, Value, Value]:
+    """n as float and integer, r and the rest of exp(high + low) = 2^n (1 + r + rest); `less` as in `reduce_exp`."""
+    n, integer, r = reduce_exp(high, less)
     r_sum = r + low
     low = (r - r_sum) + low
-    tail = fma(r_sum * r_sum, horner(r_sum, tables.EXP[high.elem]), low)
-    return scale_down(fma(r_sum + tail, 2.0, 2.0) * (factor * 64.0), n, integer, 7)
+    return n, integer, r_sum, fma(r_sum * r_sum, horner(r_sum, tables.EXP[high.elem]), low)
+
+
+def moderate_exp_sum_times(high: Value, low: Value, factor: Pair) -> Value:
+    """`exp_sum_times` a 64th of a factor from 1.2 to 32, for `high` from the least of `EXP_RANGE` to a number below
+    zero whose square is a normal number; what is rounded off the products and sums is added at the end.
+    """
+    n, integer, r, tail = _reduced_exp_of_sum(high, low, 6)
+    f = factor.high
+    first = fma(f, r, f)
+    lost = fma(f, r, f - first)
+    return scale_down(first + (fma(f, tail, factor.low) + lost), n, integer, 6)
 
 
 def exp_sum(high: Value, low: Value) -> Value:

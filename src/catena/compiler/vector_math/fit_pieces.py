@@ -18,20 +18,24 @@ from catena.core.named import NamedTuple
 
 from .lookup import SIZE
 
-DEGREE = 7  # of a piece
 STEPS = 200  # of the search for weights
 POINTS = 400  # in a piece
 
 
 class Fit(NamedTuple):
-    """A function, from where on it is 1, and what tells its pieces (see `lookup.Rising`)."""
+    """A function, up to where it is wanted, and what tells its pieces: `lookup.Rising`, without a first `Smooth`."""
 
     function: Callable
     end: float
     scale: float
     offset: float
     shift: int
-    first: float  # the lower end of the number that tells the second piece
+    degree: int  # of a piece
+    first: float | None  # of an odd function, the lower end of the number that tells the second piece
+
+    @property
+    def is_odd(self) -> bool:
+        return self.first is not None
 
     def bounds(self) -> Iterator[tuple[int, float, float]]:
         """The entry of each piece, and its ends."""
@@ -45,10 +49,16 @@ class Fit(NamedTuple):
         return iter(ends)
 
 
-# Of the offsets that were tried, these have the least errors over all floats, 0.73 and 0.76 units.
+def normal_tail(a):
+    """The distribution function of the normal distribution at -a over exp(-a^2 / 2), 64 times."""
+    return 32 * scipy.special.erfcx(a * np.sqrt(0.5))
+
+
+# Of the offsets that were tried, these have the least errors over all floats, of the first two 0.73 and 0.76 units.
 FITS = {
-    "ERF": Fit(scipy.special.erf, 3.97, 0.3147, 1.25, 20, 1.375),
-    "TANH": Fit(np.tanh, 9.1, 1.6475, 1.0, 22, 1.5),
+    "ERF": Fit(scipy.special.erf, 3.97, 0.3147, 1.25, 20, 7, 1.375),
+    "TANH": Fit(np.tanh, 9.1, 1.6475, 1.0, 22, 7, 1.5),
+    "NORMAL_TAIL": Fit(normal_tail, 14.5, 1.0, 1.0, 22, 8, None),
 }
 
 
@@ -71,15 +81,16 @@ def minimax(powers: np.ndarray, wanted: np.ndarray, units: np.ndarray) -> np.nda
     return found
 
 
-def piece(function: Callable, low: float, high: float) -> tuple[float, float, list[float]]:
-    """The centre, the value there, and the coefficients from the first power on."""
+def piece(fit: Fit, low: float, high: float) -> tuple[float, float, list[float]]:
+    """The centre, the value there, and the coefficients from the first power on; an odd function begins with x."""
+    function, is_first = fit.function, fit.is_odd and not low
     x = (low + high) / 2 - (high - low) / 2 * np.cos(np.pi * (np.arange(POINTS) + 0.5) / POINTS)
-    at = float(centre(function, (low + high) / 2)) if low else 0.0
+    at = 0.0 if is_first else float(centre(function, (low + high) / 2))
     value = float(np.float32(function(at)))
-    rest, t, units = function(x) - (value if low else x), x - at, np.spacing(function(x).astype(np.float32))
+    rest, t, units = function(x) - (x if is_first else value), x - at, np.spacing(function(x).astype(np.float32))
     coefficients = []
-    for k in range(1, DEGREE + 1):
-        powers = t[:, None] ** np.arange(k, DEGREE + 1)
+    for k in range(1, fit.degree + 1):
+        powers = t[:, None] ** np.arange(k, fit.degree + 1)
         coefficients.append(float(np.float32(minimax(powers, rest, units.astype(np.float64))[0])))
         rest = rest - coefficients[-1] * t**k
     return at, value, coefficients
@@ -87,9 +98,9 @@ def piece(function: Callable, low: float, high: float) -> tuple[float, float, li
 
 def rows(fit: Fit) -> list[list[float]]:
     """Centres, values and coefficients by their entries; of entries that no piece has, zeros."""
-    table = np.zeros((DEGREE + 2, SIZE))
+    table = np.zeros((fit.degree + 2, SIZE))
     for entry, low, high in fit.bounds():
-        at, value, coefficients = piece(fit.function, low, high)
+        at, value, coefficients = piece(fit, low, high)
         table[:, entry] = at, value, *coefficients
     return table.tolist()
 
@@ -100,10 +111,13 @@ def numbers(row: list[float]) -> str:
 
 
 def main() -> None:
-    print('"""Functions by eight pieces; `fit_pieces.py` prints and describes them."""\n\nfrom .lookup import Rising')
+    print('"""Functions by eight pieces; `fit_pieces.py` prints and describes them."""\n')
+    print("from .lookup import Rising, Smooth")
     for name, fit in FITS.items():
         centres, values, *coefficients = map(numbers, rows(fit))
-        print(f"\n{name} = Rising(\n    {fit.end}, {fit.scale}, {fit.offset}, {fit.shift}, {fit.first},")
+        told = f"{fit.end}, {fit.scale}, {fit.offset}, {fit.shift}, {fit.first}"
+        kind, told = ("Rising", told) if fit.is_odd else ("Smooth", f"{fit.offset}, {fit.shift}")
+        print(f"\n{name} = {kind}(\n    {told},")
         print("\n".join(text.replace("        ", "    ", 1).replace("\n    ", "\n") for text in (centres, values)))
         print("    (\n" + "\n".join(coefficients) + "\n    ),\n)  # fmt: skip")
 

@@ -31,6 +31,12 @@ from .text import Type, Value, Writer, symbol
 
 __all__ = ["ELEMENTARY", "NAMES", "arity", "declarations", "define", "dependencies", "is_inlined", "symbol"]
 
+
+def of_each_type(of_floats: Callable[..., Value], of_doubles: Callable[..., Value]) -> Callable[..., Value]:
+    """A function of which floats have one of their own."""
+    return lambda x: (of_floats if x.elem == "float" else of_doubles)(x)
+
+
 ELEMENTARY: dict[str, Callable[..., Value]] = {
     "exp": exponential.exp,
     "exp2": exponential.exp2,
@@ -70,6 +76,7 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
     "trigamma": gamma.trigamma,
 }
 ALGORITHMS = {name: written(fun) for name, fun in algorithms.ALGORITHMS.items()}
+ALGORITHMS["ndtr"] = of_each_type(error_function.normal_distribution, ALGORITHMS["ndtr"])
 BESSEL = {fun.__name__: written(fun) for fun in (bessel.bessel_i0e, bessel.bessel_i1e)}
 EXACT = {"rem": remainder.rem}
 APART = {name: functools.partial(fun, Written) for name, fun in algorithms.APART.items()}  # not for others to call

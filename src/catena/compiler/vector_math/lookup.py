@@ -13,6 +13,7 @@ import numpy as np
 from catena.core.named import NamedTuple
 
 from . import helpers
+from .double_double import Pair, fast_two_sum
 from .helpers import SIZE, Choice, Part
 from .text import FORMATS, Type, Value, copysign, fabs, fma, if_any, literal, minimum, select
 
@@ -41,11 +42,8 @@ class Rising(NamedTuple):
         place = fma(a, self.scale, self.offset)
         index = place.bits().shift_right_logical(self.shift)
         t = a - entry(self.centres, index)
-        slope = entry(self.coefficients[-1], index)
-        for numbers in reversed(self.coefficients[:-1]):
-            slope = fma(slope, t, entry(numbers, index))
-        value = select(place < self.edge, a, entry(self.values, index))
-        result = fma(slope, t, value)
+        slope = _by_entries(self.coefficients, index, t)
+        result = fma(slope, t, select(place < self.edge, a, entry(self.values, index)))
         return copysign(if_any(subnormal, lambda: [select(subnormal, self.near_zero(whole), result)], [result])[0], x)
 
     def near_zero(self, a: Value) -> Value:
@@ -53,6 +51,33 @@ class Rising(NamedTuple):
         first = int(np.float32(self.offset).view(np.int32)) >> self.shift
         slope = 1.0 + float(np.float32(self.coefficients[0][first % SIZE]))
         return (a.to_double() * slope).to_float()
+
+
+class Smooth(NamedTuple):
+    """A function for ``a >= 0``, by pieces that are told by three bits, from ``shift`` on, of ``a + offset``; in each
+    it is a value and a polynomial, as of `Rising`.
+    """
+
+    offset: float
+    shift: int
+    centres: Sequence[float]
+    values: Sequence[float]
+    coefficients: Sequence[Sequence[float]]  # of t, t^2, ...
+
+    def __call__(self, a: Value) -> Pair:
+        """It, with what is rounded off the last sum."""
+        index = (a + self.offset).bits().shift_right_logical(self.shift)
+        t = a - entry(self.centres, index)
+        value, rest = entry(self.values, index), _by_entries(self.coefficients, index, t) * t
+        return fast_two_sum(value, rest)
+
+
+def _by_entries(coefficients: Sequence[Sequence[float]], index: Value, t: Value) -> Value:
+    """The polynomial whose coefficients are these entries."""
+    result = entry(coefficients[-1], index)
+    for numbers in reversed(coefficients[:-1]):
+        result = fma(result, t, entry(numbers, index))
+    return result
 
 
 class Placed(NamedTuple):
