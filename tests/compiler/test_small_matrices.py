@@ -103,7 +103,7 @@ def test_triangular_solutions_fulfil_their_equations(step, n, dtype):
             np.testing.assert_allclose(used @ x if left else x @ used, b, atol=5 * BOUND[dtype] * scale)
 
 
-SIDES = [(1, 33), (4, 100), (32, 64), (33, 32), (47, 70), (64, 64), (128, 40), (129, 40)]
+SIDES = [(1, 33), (4, 100), (32, 64), (33, 32), (47, 70), (64, 129), (128, 40), (129, 40), (513, 40)]
 
 
 @pytest.mark.share(8)
@@ -150,7 +150,7 @@ def test_one_system_is_divided_by_vectors(left):
     a, b = regular(20, 20, dtype=np.float32), normal(20, 20).astype(np.float32)
     f = jax.jit(lambda a, b: lax.linalg.triangular_solve(a, b, left_side=left, lower=True))
     text = f.lower(a, b).compile().as_text()
-    assert text.count("fdiv <") >= 20 and "fdiv float" not in text
+    assert "fdiv <" in text and "fdiv float" not in text
 
 
 FUNCTIONS = {

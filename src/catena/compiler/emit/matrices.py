@@ -107,6 +107,9 @@ class Group:
             return i + j
         return self.e.op(f"add nsw i64 {i}, {j}")
 
+    def less(self, i: int, j: Index) -> Index:
+        return i - j if isinstance(j, int) else self.e.op(f"sub nsw i64 {i}, {j}")
+
     def each(self, start: Index, stop: Index, body: Callable[[Index], None]) -> None:
         """Runs the body for all numbers from `start` to `stop`, of which there is at least one if they are names."""
         if isinstance(start, int) and isinstance(stop, int):

@@ -25,6 +25,7 @@ from catena.compiler.emit.members import Index, Members
 from catena.compiler.graph.types import TYPES
 from catena.compiler.plan.steps import SmallMatrices
 
+FEW = 8  # equations, each of which has code of its own
 PARTS = {"complex64": "float32", "complex128": "float64"}  # of complex numbers, and their type
 
 
@@ -34,12 +35,13 @@ def small_matrices(w, step: SmallMatrices) -> None:
     t = TYPES["float64"] if step.routine in WIDER else stored
     group_of = ComplexGroup if is_complex else Group
     width = w.machine.vector_bytes // t.bytes
-    lanes = width if 2 * step.batch >= width else 1
+    lanes = width if 2 * step.batch >= width and step.sharing == 1 else 1  # what many share is read once, by itself
     masked = "avx512f" in w.machine.features
 
     def run(e: Emitter, own: list[str], group: str) -> None:
         first = e.op(f"mul nsw i64 {group}, {lanes}")
-        ROUTINES[step.routine](group_of(t, stored, width, step, Members(e, lanes, masked, own, first, step.batch)))
+        members = Members(e, lanes, masked, own, first, step.batch, step.sharing)
+        ROUTINES[step.routine](group_of(t, stored, width, step, members))
 
     pointers = [w.pointer(b) for b in (*step.ins, *step.outs)]
     tasks.over_rows(w, pointers, -(-step.batch // lanes), lanes * step.work, run, step.units)
@@ -178,14 +180,22 @@ def _triangular_solve(g: Group) -> None:
     if not how.left:
         x = x.T if g.lanes > 1 else g.turned(x, n, rows)  # vectors lie along the sides
     forward = how.lower == (how.left != how.transposed)
-    for i in range(n) if forward else reversed(range(n)):
+
+    def find(i: Index) -> None:
         if not how.unit_diagonal:
             x.divide(i, a[i, i], range(solutions))
 
-        def subtract(r: Index, i=i) -> None:
-            x.subtract(r, a[r, i], x, i, range(solutions))
+    def find_and_count(k: Index) -> None:
+        i = k if forward else g.less(n - 1, k)
+        find(i)
+        g.each(*((g.sum(i, 1), n) if forward else (0, i)), lambda r: x.subtract(r, a[r, i], x, i, range(solutions)))
 
-        g.each(*((i + 1, n) if forward else (0, i)), subtract)
+    if n <= FEW:
+        for k in range(n - 1):
+            find_and_count(k)
+    else:
+        g.each(0, n - 1, find_and_count)
+    find(n - 1 if forward else 0)
     if not how.left and g.lanes == 1:
         x = g.turned(x, rows, n)
     g.deliver_elements(0, x.slot, rows * columns)

@@ -1,9 +1,10 @@
 """Triangular systems with many right-hand sides, in parts: solutions of small systems, and products.
 
 Systems of few equations are cut along their sides, which do not hang on each other: each part is a system of its own
-(`library.small`), of many, one to a lane. Larger ones are cut in two (Golub and Van Loan, "Matrix Computations", 4th
-ed., 3.1.4): some of the unknowns are found, what they count in the other equations is subtracted, which is a product,
-and then the others are. LAPACK finds few sides fast, and takes its time for many.
+(`library.small`), whose vectors lie along the sides, and all of them have one matrix. Larger ones are cut in two (Golub
+and Van Loan, "Matrix Computations", 4th ed., 3.1.4): some of the unknowns are found, what they count in the other
+equations is subtracted, which is a product, and then the others are. LAPACK finds few sides fast, and takes its time
+for many.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from collections.abc import Callable
 from catena.compiler.graph.forms import HowToSolve
 from catena.compiler.graph.parts import cut
 
-MOST = 128  # equations; of more, LAPACK spends its time in products, too
+MOST = 512  # equations; of more, LAPACK spends its time in products, too, and so many steps take long to plan
+SIDES = 64  # of a part, which lies in a near cache
 
 Small = Callable  # of a builder, a matrix, its sides and how, to a solution
 
@@ -28,7 +30,7 @@ def solve(b, a, x, how: HowToSolve, small: int, solver: Small):
     """The solution of op(A) X = B, or of X op(A) = B."""
     n, rows = a.shape[-1], x.ndim - (2 if how.left else 1)
     if n <= small:
-        return _by_sides(b, a, x, how, small, solver)
+        return _by_sides(b, a, x, how, solver)
     half = small * math.ceil(n / (2 * small))
     pieces = [(0, half), (half, n)]
     first = 0 if how.lower == (how.left != how.transposed) else 1  # forwards or backwards
@@ -52,33 +54,35 @@ def _counted(b, a, y, known: tuple, unknown: tuple, how: HowToSolve):
     return b.dot_general(y, factors, (((c,), (over,)), (batch, batch)), y.dtype)
 
 
-def _by_sides(b, a, x, how: HowToSolve, small: int, solver: Small):
-    """A system of few equations: as many sides at a time as a small one has, each a system of a batch."""
-    axis = x.ndim - (1 if how.left else 2)
-    count, rest = divmod(x.shape[axis], small)
+def _by_sides(b, a, x, how: HowToSolve, solver: Small):
+    """A system of few equations, whose sides are columns then: as many at a time as lie in a near cache."""
+    if not how.left:
+        turned = how._replace(left=True, transposed=not how.transposed)
+        return flip(b, _by_sides(b, a, flip(b, x), turned, solver))
+    axis = x.ndim - 1
+    count, rest = divmod(x.shape[axis], SIDES)
     parts = []
     if count:
-        whole = cut(b, x, axis, 0, count * small)
-        parts.append(_joined(b, solver(b, *_as_batch(b, a, whole, how, count), how), whole.shape, how))
+        whole = cut(b, x, axis, 0, count * SIDES)
+        parts.append(_joined(b, solver(b, a, _in_parts(b, whole, count), how), whole.shape))
     if rest:
-        parts.append(solver(b, a, cut(b, x, axis, count * small, x.shape[axis]), how))
+        parts.append(solver(b, a, cut(b, x, axis, count * SIDES, x.shape[axis]), how))
     return b.concatenate(parts, axis)
 
 
-def _as_batch(b, a, x, how: HowToSolve, count: int) -> tuple:
-    """The matrix once for each of so many parts of the sides, and these parts."""
+def flip(b, x):
+    """The last two dimensions exchanged."""
+    return b.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def _in_parts(b, x, count: int):
+    """So many parts of the sides, as members of a batch."""
     *batch, m, n = x.shape
     k = len(batch)
-    many = b.broadcast_in_dim(a, (*batch, count, *a.shape[-2:]), (*range(k), k + 1, k + 2))
-    if not how.left:
-        return many, b.reshape(x, (*batch, count, m // count, n))
-    parts = b.reshape(x, (*batch, m, count, n // count))
-    return many, b.transpose(parts, (*range(k), k + 1, k, k + 2))
+    return b.transpose(b.reshape(x, (*batch, m, count, n // count)), (*range(k), k + 1, k, k + 2))
 
 
-def _joined(b, y, shape: tuple, how: HowToSolve):
+def _joined(b, y, shape: tuple):
     """The parts of a batch as one array again."""
-    if how.left:
-        k = y.ndim - 3
-        y = b.transpose(y, (*range(k), k + 1, k, k + 2))
-    return b.reshape(y, shape)
+    k = y.ndim - 3
+    return b.reshape(b.transpose(y, (*range(k), k + 1, k, k + 2)), shape)
