@@ -21,8 +21,9 @@ LIKE_COMPILED = ("numbers", "code_name", "imports", "out_specs", "arena_bytes", 
 
 @pytest.fixture
 def family(monkeypatch):
-    """The families, none at first, and no disk."""
+    """The families, none at first, and no disk; each plan serves on its side of a threshold alone."""
     monkeypatch.setenv("CATENA_CACHE", "0")
+    monkeypatch.setattr(symbols, "NEAR", 1)
     found = {}
     monkeypatch.setattr(lengths, "_families", found)
     return lambda: next(reversed(found.values()))
@@ -113,6 +114,46 @@ def test_other_lengths_of_products_are_not_planned(family):
     kept += [check(f, [(n, 64)]) for n in range(72, 97, 3)]
     assert family().found >= 8  # of 9
     assert len(family().plans) <= 2
+
+
+def results_of(executable, x) -> list[bytes]:
+    return [np.asarray(y).tobytes() for y in executable(np.asarray(x))]
+
+
+@pytest.mark.parametrize("step", [8008, -8008])
+def test_near_a_threshold_a_plan_of_either_side_serves(step, family, monkeypatch):
+    """Whether threads share a loop changes no bit, so lengths around where it pays are of one plan."""
+    f = lambda x: x * 0.3 + jnp.abs(x)
+    pays = host.this_machine().sharing.worthwhile * 2 // 5  # elements of which each takes five half units
+    lengths_ = [pays + step * k for k in (-5, -4, -3, -2, 2, 3)]
+    makers = {n: closed(f, [(n,)]) for n in lengths_}
+    kept = [programs.program(makers[n]) for n in lengths_]
+    assert (len(family().plans), family().found) == (2, 3)  # both sides of one
+    lengths._families.clear()
+    monkeypatch.setattr(symbols, "NEAR", 2)
+    kept = [programs.program(makers[n]) for n in lengths_]
+    assert (len(family().plans), family().found) == (1, 4)
+    for n, made in zip(lengths_, kept, strict=True):
+        x = values(n, n)
+        assert results_of(made, x) == results_of(compiler.compile_jaxpr(makers[n]), x), n
+
+
+def test_sizes_of_routines_are_not_taken_from_other_programs(family):
+    """Calls of LAPACK are kept by their sizes, which a record would write down where it found some there."""
+    f = lambda a: jnp.linalg.slogdet(a)[1]
+    kept = [compiler.compile_jaxpr(closed(f, [(n, n)])) for n in range(201, 213)]
+    kept += [programs.program(closed(f, [(n, n)])) for n in (201, 203)]
+    (plan,) = family().plans
+    kept += [programs.program(closed(f, [(n, n)])) for n in (205, 211)]
+    assert plan.parts.code_name == kept[-1].parts.code_name and family().found >= 1
+
+
+def test_floats_that_hang_on_a_length_are_of_one_plan(family):
+    """Whatever they are: the length times the distance between floats is no count, nor one over it."""
+    f = lambda x: jnp.where(x > x.shape[0] * 1.1920929e-07, x, x.shape[0] * 0.013)
+    kept = [programs.program(closed(f, [(n,)])) for n in (301, 305)]
+    kept += [check(f, [(n,)]) for n in (311, 317, 323)]
+    assert family().found == 3
 
 
 def test_even_and_odd_numbers_of_terms_of_small_tiles_are_of_one_plan(family):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from catena.compiler.graph.symbols import Keys, recorded
+from catena.compiler.graph.symbols import Keys, Symbol, recorded
 
 LEAST = 8  # numbers below are told
 LEAST_COUNT = 32  # floats likewise: a tenth is rather a constant of the user's
@@ -57,7 +57,7 @@ class Sizes:
 
     def tells(self, x: float, narrow: bool) -> bool:
         """Whether a constant, of a float of 16 bits (`narrow`) or more, stands in the text itself."""
-        hangs = is_count(x) or not narrow and is_part(x)  # all narrow ones are parts of a power of two
+        hangs = type(x) is Symbol or is_count(x) or not narrow and is_part(x)  # as all narrow ones are
         return not hangs and (not self._floats or is_plain(x))
 
     def address(self, n: int) -> str:

@@ -29,7 +29,7 @@ import numpy as np
 
 from catena.compiler.graph import fourier, triangular
 from catena.compiler.graph.forms import HowToSolve, Lapack, SmallMatrices
-from catena.compiler.graph.symbols import computed
+from catena.compiler.graph.symbols import computed, unkept
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 from catena.runtime import lapack_calls
@@ -132,7 +132,7 @@ def _is_complex(x) -> bool:
 def _cholesky(b, a, *, outs, **_):
     if _is_small(a):
         return small(b, "cholesky", [a], [(a.shape, a.dtype)])
-    factor, info = call(b, lapack_calls.potrf(_dtype(a), a.shape[-1]), [triangular.flip(b, a)], a.shape[:-2])
+    factor, info = call(b, unkept(lapack_calls.potrf)(_dtype(a), a.shape[-1]), [triangular.flip(b, a)], a.shape[:-2])
     rows, columns = (b.iota(np.int32, a.shape, a.ndim - d) for d in (2, 1))
     lower = b.map(
         "select", b.map("ge", rows, columns), triangular.flip(b, factor), b.full(a.shape, np.zeros((), a.dtype))
@@ -151,7 +151,7 @@ def _triangular_solve(b, a, x, *, outs, left_side, lower, transpose_a=0, unit_di
         return [_small_system(b, a, x, how)]
     if x.size and not _is_complex(a) and triangular.is_cut(a, x, how.left, SMALL):
         return [triangular.solve(b, a, x, how, SMALL, _small_system)]
-    routine = lapack_calls.trsm(_dtype(a), *x.shape[-2:], left_side, lower, transposed, unit_diagonal)
+    routine = unkept(lapack_calls.trsm)(_dtype(a), *x.shape[-2:], left_side, lower, transposed, unit_diagonal)
     return call(b, routine, [a, x], x.shape[:-2])
 
 
@@ -163,18 +163,20 @@ def _lu(b, a, *, outs, **_):
     if _is_eliminated(a):
         *batch, m, n = a.shape
         return small(b, "lu", [a], [(a.shape, a.dtype), ((*batch, min(m, n)), np.int32), (tuple(batch), np.int32)])
-    lu, pivots, info = call(b, lapack_calls.getrf(_dtype(a), *a.shape[-2:]), [triangular.flip(b, a)], a.shape[:-2])
+    lu, pivots, info = call(
+        b, unkept(lapack_calls.getrf)(_dtype(a), *a.shape[-2:]), [triangular.flip(b, a)], a.shape[:-2]
+    )
     one = b.constant(np.ones((), pivots.dtype))
     return [triangular.flip(b, lu), b.convert(b.map("sub", pivots, one), np.int32), b.convert(info, np.int32)]
 
 
 def _qr(b, a, *, outs, **_):
-    r, taus, _ = call(b, lapack_calls.geqrf(_dtype(a), *a.shape[-2:]), [triangular.flip(b, a)], a.shape[:-2])
+    r, taus, _ = call(b, unkept(lapack_calls.geqrf)(_dtype(a), *a.shape[-2:]), [triangular.flip(b, a)], a.shape[:-2])
     return [triangular.flip(b, r), taus]
 
 
 def _householder_product(b, a, taus, *, outs, **_):
-    routine = lapack_calls.orgqr(_dtype(a), *a.shape[-2:], taus.shape[-1])
+    routine = unkept(lapack_calls.orgqr)(_dtype(a), *a.shape[-2:], taus.shape[-1])
     return [triangular.flip(b, call(b, routine, [triangular.flip(b, a), taus], a.shape[:-2])[0])]
 
 
@@ -182,7 +184,7 @@ def _eigh(b, a, *, outs, lower=True, compute_eigenvectors=True, **_):
     if not compute_eigenvectors and _is_small(a) and 1 < a.shape[-1] <= ROTATED:
         how = HowToSolve(True, bool(lower), False, False)
         return small(b, "eigenvalues", [a], [(a.shape[:-1], a.dtype)], how)
-    routine = lapack_calls.syevd(_dtype(a), a.shape[-1], bool(lower), bool(compute_eigenvectors))
+    routine = unkept(lapack_calls.syevd)(_dtype(a), a.shape[-1], bool(lower), bool(compute_eigenvectors))
     v, w, info = call(b, routine, [triangular.flip(b, a)], a.shape[:-2])
     w = _or_nan(b, w, info, 1)
     return [_or_nan(b, triangular.flip(b, v), info, 2), w] if compute_eigenvectors else [w]
@@ -194,7 +196,7 @@ def _svd(b, a, *, outs, compute_uv=True, full_matrices=True, **_):
             b.full(shape, np.zeros((), dtype)) if k == 0 else _identity(b, shape, dtype)
             for k, (shape, dtype) in enumerate(outs)
         ]
-    routine = lapack_calls.gesdd(_dtype(a), *a.shape[-2:], bool(compute_uv), bool(full_matrices))
+    routine = unkept(lapack_calls.gesdd)(_dtype(a), *a.shape[-2:], bool(compute_uv), bool(full_matrices))
     _, s, u, vt, info = call(b, routine, [triangular.flip(b, a)], a.shape[:-2])
     s = _or_nan(b, s, info, 1)
     return (
@@ -216,7 +218,7 @@ def _eig(b, a, *, outs, left=True, right=True, **_):
     scale = _scale(b, a)
     factor = b.broadcast_in_dim(scale, a.shape, tuple(range(a.ndim - 2)))
     scaled = _scaled(b, "mul", a, factor)
-    routine = lapack_calls.geev(_dtype(a), a.shape[-1], bool(left), bool(right))
+    routine = unkept(lapack_calls.geev)(_dtype(a), a.shape[-1], bool(left), bool(right))
     _, *values, vl, vr, info = call(b, routine, [triangular.flip(b, scaled)], a.shape[:-2])
     info = _failed(b, info, good)
     sides = [triangular.flip(b, v) if _is_complex(a) else _paired(b, v, values[1]) for v in (vl, vr)]
@@ -268,7 +270,7 @@ def _paired(b, v, wi):
 
 
 def _schur(b, a, *, outs, compute_vectors=True, **_):
-    routine = lapack_calls.gees(_dtype(a), a.shape[-1], bool(compute_vectors))
+    routine = unkept(lapack_calls.gees)(_dtype(a), a.shape[-1], bool(compute_vectors))
     a, good = _finite(b, a)
     t, *_, vectors, info = call(b, routine, [triangular.flip(b, a)], a.shape[:-2])
     info = _failed(b, info, good)
@@ -277,12 +279,12 @@ def _schur(b, a, *, outs, compute_vectors=True, **_):
 
 
 def _hessenberg(b, a, *, outs, **_):
-    h, taus, info = call(b, lapack_calls.gehrd(_dtype(a), a.shape[-1]), [triangular.flip(b, a)], a.shape[:-2])
+    h, taus, info = call(b, unkept(lapack_calls.gehrd)(_dtype(a), a.shape[-1]), [triangular.flip(b, a)], a.shape[:-2])
     return [_or_nan(b, triangular.flip(b, h), info, 2), _or_nan(b, taus, info, 1)]
 
 
 def _tridiagonal(b, a, *, outs, lower=True, **_):
-    routine = lapack_calls.sytrd(_dtype(a), a.shape[-1], bool(lower))
+    routine = unkept(lapack_calls.sytrd)(_dtype(a), a.shape[-1], bool(lower))
     v, d, e, taus, info = call(b, routine, [triangular.flip(b, a)], a.shape[:-2])
     return [triangular.flip(b, v), d, e, taus, b.convert(info, np.int32)]
 
@@ -292,7 +294,7 @@ def _tridiagonal_solve(b, dl, d, du, x, *, outs, **_):
     rank = dl.ndim
     low = b.slice(dl, (0,) * (rank - 1) + (min(1, n),), dl.shape)
     high = b.slice(du, (0,) * rank, (*du.shape[:-1], max(n - 1, 0)))
-    results = call(b, lapack_calls.gtsv(_dtype(x), n, k), [low, d, high, triangular.flip(b, x)], x.shape[:-2])
+    results = call(b, unkept(lapack_calls.gtsv)(_dtype(x), n, k), [low, d, high, triangular.flip(b, x)], x.shape[:-2])
     return [_or_nan(b, triangular.flip(b, results[3]), results[4], 2)]
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from catena.compiler.graph.replayed import Function, Line
 
 MOST = 60_000  # lines of a record: who does more with sizes plans anew
+NEAR = 2  # times as much as a threshold, or a part of it, is near it: see `reaches`
 SMALL = 17  # numbers below are everywhere: see `Record._apart`
 
 
@@ -62,12 +63,13 @@ def is_recording() -> bool:
 
 def remembered(maxsize: int) -> Callable:
     """`functools.lru_cache`, which numbers that record pass by: to find them there is to decide what they are."""
+    return lambda function: unkept(functools.lru_cache(maxsize)(function))
 
-    def decorated(function: Callable) -> Callable:
-        kept = functools.lru_cache(maxsize)(function)
-        return functools.wraps(function)(lambda *args: kept(*args) if is_plain(args) else function(*args))
 
-    return decorated
+def unkept(kept: Callable) -> Callable:
+    """A function that `functools.lru_cache` decorates, as `remembered` has it."""
+    function = kept.__wrapped__
+    return functools.wraps(function)(lambda *args: kept(*args) if is_plain(args) else function(*args))
 
 
 def is_plain(x) -> bool:
@@ -628,6 +630,15 @@ def is_power_of_two(x: float) -> bool:
 def some(n) -> bool:
     """Whether a number is not zero, where what is done then is right for zero, too: only a zero is written down."""
     return type(n) is Symbol and n.value != 0 or bool(n)
+
+
+def reaches(n, least: int) -> bool:
+    """Whether a number is at least so large, where a program serves as well that was planned for somewhat more or less:
+    a record leaves that much open, so nothing may hang on it but how long a program takes.
+    """
+    if type(n) is not Symbol:
+        return n >= least
+    return n >= least // NEAR if n.value >= least else n >= NEAR * least
 
 
 def whole(n) -> int:

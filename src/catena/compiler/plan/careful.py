@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 
 from catena.compiler.graph.small import FACTORS, FLOATS, SQUARE
+from catena.compiler.graph.symbols import reaches
 from catena.compiler.kernels.body import Stmt
 from catena.compiler.kernels.loops import CarefulNest, Nest
 from catena.compiler.machine import Machine
@@ -32,7 +33,7 @@ def nest(plain: Nest, machine: Machine, in_loop: bool, chunk: int | None) -> Car
         return None
     if plain.sequential or plain.is_checked or plain.vector is None or plain.staged is not None:
         return None
-    if plain.trips < (LEAST_BLOCKS if in_loop else LEAST_OUTSIDE) * plain.width:
+    if not reaches(plain.trips, (LEAST_BLOCKS if in_loop else LEAST_OUTSIDE) * plain.width):
         return None
     if chunk is not None and plain.extents[plain.order[0]] > MOST_TASKS * chunk:
         return None

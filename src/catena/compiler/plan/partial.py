@@ -24,14 +24,14 @@ FEWEST = 8  # iterations in a chunk for each partial result that it leaves
 def chunk(limits: Sharing, nest: Nest, in_place: bool) -> int | None:
     """Iterations of the outermost reduced loop in one chunk; None when the nest stays on one thread."""
     total = sharing.work(nest)
-    if total < limits.worthwhile or not is_foldable(nest, in_place):
+    if not is_foldable(nest, in_place) or total < limits.worthwhile:  # asked last: it hangs on each extent
         return None
     outer = ranges.first_folded(nest)
     assert outer is not None  # else it is not foldable
     step = nest.block(outer)
     kept = math.prod(n for d, n in enumerate(nest.extents) if d not in nest.reduced)
     most = nest.trips // (FEWEST * kept * len(nest.folds))
-    count = min(limits.chunks(total), nest.extents[outer] // step, most)
+    count = sharing.chunk_count(limits, total, nest.extents[outer] // step, most)
     if count < 2:
         return None
     size = -(-nest.extents[outer] // count // step) * step
