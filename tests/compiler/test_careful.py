@@ -1,6 +1,8 @@
 """What comes to subnormal numbers goes on with nests that take care of them (`plan/careful.py`), with the same bits."""
 
+import ctypes
 import platform
+import time
 
 import numpy as np
 import pytest
@@ -8,11 +10,13 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
+from catena.compiler.emit import careful as emitted
 from catena.compiler.machine import ICE_LAKE
 from catena.compiler.native import cache, later, link
 from catena.compiler.native import compile as compiler
 from catena.compiler.plan import careful
 from catena.compiler.plan.steps import Launch
+from catena.compiler.vector_math import harness
 from catena.core.config import override
 
 N = 192  # rows and columns: enough that threads share them, and that it is worth asking
@@ -215,3 +219,49 @@ def test_none_where_they_count_as_zeros():
     with override("jax_flush_subnormals", True):
         (found,) = jax.jit(repeated(lambda u: u * 0.5, 140))(jnp.asarray(SPOT))
     np.testing.assert_array_equal(found, np.zeros((N, N)))
+
+
+class Task:
+    """A task whose two texts are functions here, which meet a subnormal number and take long, or do not."""
+
+    def __init__(self):
+        self.least, self.slow, self.ran = [5e-324], set(), []
+        engine = harness.engine_of(f"define void @choose{emitted.text(1, [False, False], False, 0)}")
+        self.choose = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(engine.get_function_address("choose"))
+        kinds = ctypes.CFUNCTYPE(None, ctypes.c_void_p), ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2)
+        self.ways = kinds[0](lambda _: self.run("plain")), kinds[1](lambda *_: self.run("careful"))
+        self.functions = (ctypes.c_void_p * 2)(*(ctypes.cast(f, ctypes.c_void_p) for f in self.ways))
+        self.noted = np.zeros(emitted.PARTS, np.int32)
+
+    def run(self, name: str) -> None:
+        self.ran.append(name)
+        time.sleep(0.02 * (name in self.slow))
+        self.least = [max(v * 0.5, v) for v in self.least]
+
+    def runs(self, times: int) -> list[str]:
+        self.ran = []
+        for _ in range(times):
+            self.choose(self.noted.ctypes.data, ctypes.addressof(self.functions), None)
+        return self.ran
+
+
+@on_x86
+def test_the_quicker_way_goes_on():
+    task, each = Task(), emitted.OFTEN
+    task.slow = {"plain"}
+    assert task.runs(3 * each) == ["plain"] * each + ["careful"] * 2 * each
+    task.least = [1.0]  # no such number any more
+    assert task.runs(2 * each) == ["careful"] + ["plain"] * (2 * each - 1)
+    task.least, task.slow = [5e-324], {"careful"}
+    assert task.runs(3 * each) == ["plain"] * each + ["careful"] * each + ["plain"] * each
+    assert task.noted[0] == emitted.PLAIN and 0 < task.noted[1] < task.noted[2]
+
+
+@on_x86
+def test_what_takes_longer_than_it_did_is_compared_anew():
+    task, each = Task(), emitted.OFTEN
+    task.slow = {"careful"}
+    assert task.runs(2 * each)[-1] == "careful" and task.runs(1) == ["plain"]
+    task.slow, task.noted[2] = {"plain"}, 1 << 20
+    assert task.runs(2 * each + 1) == ["plain"] * each + ["careful"] * (each + 1)
+    assert task.noted[0] == emitted.CAREFUL

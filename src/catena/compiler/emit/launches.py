@@ -81,7 +81,7 @@ def chunks(w, step: Launch, ask: str | None = None) -> parallel.Chunks:
     """Likewise of one that is cut into chunks."""
     assert step.chunk is not None
     name, given, numbers = call(w, step)
-    each = [*([1, 0] if step.careful else []), *(step.parts.get(b, 0) for b in step.operands)]
+    each = [*([careful.BYTES, 0] if step.careful else []), *(step.parts.get(b, 0) for b in step.operands)]
     each += [0] * (len(given) - len(each))
     return parallel.cut(name, given, numbers, step.cut, step.chunk, step.units, each, ask)
 
