@@ -190,6 +190,32 @@ def test_what_does_not_change_is_computed_once(name):
     check(INVARIANT[name], W)
 
 
+WHOLE = {
+    "sort_keys": lambda w: jnp.sort(w, axis=0),
+    "argsort": lambda w: jnp.argsort(w[:, 0]) * 1.0,
+    "select": lambda w: lax.top_k(w, 10)[0],
+    "ranked": lambda w: jnp.median(w, axis=1),
+    "fourier": lambda w: jnp.abs(jnp.fft.rfft(w)),
+    "small_matrices": lambda w: jnp.linalg.cholesky(w @ w.T + 9 * jnp.eye(N)),
+    "lapack": lambda w: jnp.abs(jnp.linalg.qr(w)[1]),
+}
+
+
+@pytest.mark.parametrize("form", WHOLE)
+def test_steps_of_whole_arrays_that_do_not_change_are_done_once(form):
+    f = lambda w: loop(lambda c, x: (jnp.sin(c + WHOLE[form](w)), x[0]), WHOLE[form](w * 0 + 1))
+    outside, body = graph(f, W)
+    assert f" = {form} " in outside and f" = {form} " not in body
+    check(f, W)
+
+
+def test_an_inner_loop_that_is_done_once_may_read_rows_by_its_counter():
+    """It is not in the outer loop any more, where exponentials are looked for."""
+    inner = lambda w: lax.fori_loop(0, N, lambda k, c: 0.5 * c * (w[k] > c) + w[k], jnp.ones(M))
+    f = lambda w: lax.fori_loop(0, T, lambda _, c: 0.1 * jnp.exp(-c) + inner(jnp.exp(w)).mean(), jnp.zeros(5))
+    check(f, W)
+
+
 def test_random_bits_of_a_known_key_are_drawn_once():
     """Larger than the key that they are made of, but of a hundred operations each."""
     kept = lambda x: x * jax.random.bernoulli(jax.random.key(3), 0.9, x.shape)

@@ -3,6 +3,7 @@
 - What depends on nothing that changes in the loop is computed once, before it: where computing it costs more than
   reading it, where a product or a loop reads it, which would have it written to memory in every iteration, and where
   it tells the places of a gather or scatter. Elements that an array of indices names cost more than reading them.
+  Sorts, Fourier transforms and factorisations, too.
 - A product of an item of a `scan` with something that does not change (the input's weights in a recurrent network)
   becomes one product of all items, before the loop.
 - A carry that only adds up products, outer ones too (the gradient of weights), becomes a product, after the loop, of
@@ -22,7 +23,7 @@ import math
 import numpy as np
 
 from catena.compiler.graph import constants, indexing
-from catena.compiler.graph.forms import COSTLY, FORMS, LOOPS, Input
+from catena.compiler.graph.forms import COSTLY, FORMS, Input
 from catena.compiler.graph.forms import Scan as Params
 from catena.core.dtypes import KIND
 
@@ -221,7 +222,7 @@ class Outside:
 
     def __init__(self, b, body, consts: list, certain: bool = False):
         self.b, self.made = b, {v.number: x for v, x in zip(body.inputs, consts)}
-        self.loops: dict[int, list] = {}  # results of loops, outside
+        self.nodes: dict[int, list] = {}  # results of those that have several, outside
         self.fixed = set(self.made)
         for v in body.live():
             pure = (FORMS[v.form].pure and not _has_body(v)) or _is_pure_loop(v, certain)
@@ -238,7 +239,7 @@ class Outside:
             missing = [a for a in x.args if a.number not in self.made]
             ask.extend(missing)
             if not missing:
-                self.made.setdefault(ask.pop().number, x if x.form in LOOPS else self._copied(x))
+                self.made.setdefault(ask.pop().number, x if FORMS[x.form].several else self._copied(x))
         return self.made[v.number]
 
     def _copied(self, x):
@@ -249,13 +250,13 @@ class Outside:
         return self.b.value(x.form, x.shape, x.dtype, [self.made[a.number] for a in x.args], x.params)
 
     def _results_of(self, node) -> list:
-        """The results of a loop that runs outside, too: once, whichever of them are asked for."""
-        if node.number not in self.loops:
+        """The results of a node that is outside, too: once, whichever of them are asked for."""
+        if node.number not in self.nodes:
             outs = [(x.shape, x.dtype) for x in node.results]
-            self.loops[node.number] = self.b.multi(
+            self.nodes[node.number] = self.b.multi(
                 node.form, [self.made[a.number] for a in node.args], outs, node.params
             )
-        return self.loops[node.number]
+        return self.nodes[node.number]
 
 
 class Scan:

@@ -248,6 +248,7 @@ class Form(NamedTuple):
 VIEW = Form(view=True, inline=True, pure=True)
 STORED = Form(pure=True)
 STEP = Form(several=True, in_memory="all")
+WHOLE = STEP._replace(pure=True)
 LOOP = STEP._replace(control=True)
 
 FORMS: dict[str, Form] = {
@@ -280,13 +281,13 @@ FORMS: dict[str, Form] = {
     "dot": STORED._replace(params=Dot, in_memory="bare", rereads=True),
     "convolve": STORED._replace(params=Convolve, in_memory="bare", rereads=True),
     "reduce_general": Form(ReduceGeneral, several=True, title="reduction with a function of its own"),
-    "sort_keys": STEP._replace(title="sort"),
-    "argsort": STEP._replace(title="sort, with positions"),
-    "select": STEP._replace(title="selection, with positions"),
-    "ranked": STEP._replace(title="selection by rank"),
-    "fourier": STEP._replace(params=Fourier),
-    "lapack": STEP._replace(params=Lapack),
-    "small_matrices": STEP._replace(params=SmallMatrices),
+    "sort_keys": WHOLE._replace(title="sort"),
+    "argsort": WHOLE._replace(title="sort, with positions"),
+    "select": WHOLE._replace(title="selection, with positions"),
+    "ranked": WHOLE._replace(title="selection by rank"),
+    "fourier": WHOLE._replace(params=Fourier),
+    "lapack": WHOLE._replace(params=Lapack),
+    "small_matrices": WHOLE._replace(params=SmallMatrices),
     "host": STEP._replace(params=Host, title="call of a Python function"),
     "stack_new": STEP._replace(params=NewStack),
     "stack_length": STEP,

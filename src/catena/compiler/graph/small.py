@@ -51,7 +51,7 @@ def _mark(region: Region, inputs: set[int], before: Found) -> set[int]:
         return small
     small = before.setdefault(id(region), set())
     small |= inputs
-    for v in region.values:
+    for v in region.live():
         if FORMS[v.form].control:
             outputs = _CONTROL[v.form](v, small, before)
             small.update(r.number for r in v.results if outputs[r.params.index])
