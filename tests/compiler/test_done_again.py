@@ -62,6 +62,33 @@ def test_more_is_done_again_where_it_would_go_to_memory(name):
     assert made(100).arena_bytes > 10_000
 
 
+BESIDE = {  # what steps along a direction make, read beside
+    "differences": lambda jnp, x, d: (x - 0.5 * d)[1:] - (x - 0.5 * d)[:-1] ** 2,
+    "changes": lambda jnp, x, d: jnp.sum(((x * d + 1)[1:] - (x * d + 1)[:-1]) ** 2),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("n", [10, 300, 100_000])
+def test_what_a_step_makes_is_read_beside_without_memory(name, n):
+    x, d = rng.standard_normal((2, n))
+    with jax.enable_x64(True):
+        made = jax.make_jaxpr(lambda x, d: BESIDE[name](jnp, x, d))(x, d)
+        assert program_of(made).arena_bytes < 8 * n
+        found = jax.jit(lambda x, d: BESIDE[name](jnp, x, d))(x, d)
+        np.testing.assert_allclose(found, BESIDE[name](np, x, d), rtol=1e-10, atol=1e-10)
+
+
+def test_three_readers_of_two_operations_share_memory_where_it_is_near():
+    def curvature(x, d):
+        y = x - 0.5 * d
+        return y[2:] - 2 * y[1:-1] + y[:-2]
+
+    made = lambda n: program_of(jax.make_jaxpr(curvature)(jnp.ones(n), jnp.ones(n)))  # noqa: E731
+    assert made(300).arena_bytes >= 4 * 300
+    assert made(100_000).arena_bytes < 4 * 100_000
+
+
 def test_much_work_is_done_once():
     """A value of many readers, or of long work, is written; small ones are, too."""
 

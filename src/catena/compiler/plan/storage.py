@@ -190,12 +190,19 @@ class Storage:
             heavy = self.leaves(v)[1] if u.form == "scatter" else weight
             if self._repeats(u, v) and (costly or heavy > cheap or wasted):
                 return f"{u.form} v{u.number} would compute each element several times"
-        if len(users) > 1 and (costly or weight > 1):
-            again = not costly and _is_of_one_array(v, len(users), self._reads_turned(users), self.stored, self.roots)
-            if again and v.nbytes >= LARGE:  # asked last: it hangs on each extent
-                return None
+        if len(users) > 1 and (costly or weight > 1 and not self._is_made_again(v, users, weight)):
             return f"{len(users)} readers would compute it again"
         return None
+
+    def _is_made_again(self, v: Value, users: list[Value], weight: float) -> bool:
+        """Whether each reader computes a cheap value: memory costs more where it is large, and where neighbours are
+        read, since a vector that lies across two that were just written waits for both.
+        """
+        again = len(users) * weight
+        if weight <= CHEAP and again <= MOST_MOVED and _read_neighbours(users):
+            return again <= FEW_AGAIN or v.nbytes >= LARGE
+        of_one = _is_of_one_array(v, len(users), self._reads_turned(users), self.stored, self.roots)
+        return of_one and v.nbytes >= LARGE  # asked last: it hangs on each extent
 
     def _is_of_places(self, user: Value, v: Value) -> bool:
         """Whether a gather reads rows of what hangs on their places alone, such as those of an identity matrix. Small
@@ -295,6 +302,11 @@ def _moves(x: Value, turned: bool) -> bool:
     if x.form == "slice":
         return all(n == 1 for n in x.params.strides)
     return x.form == "reverse" or x.form == "transpose" and turned
+
+
+def _read_neighbours(users: list[Value]) -> bool:
+    """Whether some read neighbours, and the others what is at their own place."""
+    return all(u.form == "map" or _moves(u, turned=False) for u in users) and any(u.form != "map" for u in users)
 
 
 def _reads_less(user: Value, v: Value) -> bool:
