@@ -18,6 +18,7 @@ from catena.lax.named_axes import INSIDE_ONLY, axis_index, axis_size, axis_tuple
 from catena.lax.reductions import reduce_sum
 from catena.lax.shape import broadcast_in_dim, reshape
 from catena.lax.slicing import slice_in_dim
+from catena.lax.structure import canonical_axis
 from catena.lax.varying import all_or_none, entering, linear_jvp, numbers, typed_names
 from catena.transform.batch import Axis, batch_flat
 
@@ -280,7 +281,7 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
 
     def one(leaf):
         leaf = leaf_value(leaf)
-        at = canonical(axis, get_aval(leaf).ndim + (not tiled), "all_gather axis")
+        at = canonical_axis(axis, get_aval(leaf).ndim + (not tiled), "all_gather axis")
         params = {"all_gather_dimension": at, "axis_size": size, "tiled": tiled}
         if same and to == "invarying":
             return exchange(all_gather_invariant_p, leaf, axis_name, **params)
@@ -288,12 +289,6 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
         return pcast_p.bind(rows, axes=same, of="varying", to="reduced") if same else rows
 
     return tree_map(one, x)
-
-
-def canonical(axis: int, ndim: int, what: str) -> int:
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"{what} {axis} is out of bounds for array of dimension {ndim}")
-    return axis % ndim
 
 
 def scatter_abstract(aval, *, scatter_dimension, axis_size, tiled, axis_index_groups, axis_name=None):
@@ -353,7 +348,7 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
 
     def one(leaf):
         leaf = all_or_none(leaf, axis_tuple(axis_name), "jax.lax.psum_scatter")
-        at = canonical(scatter_dimension, get_aval(leaf).ndim, "psum_scatter scatter_dimension")
+        at = canonical_axis(scatter_dimension, get_aval(leaf).ndim, "psum_scatter scatter_dimension")
         params = {"scatter_dimension": at, "axis_size": size, "tiled": tiled, "axis_index_groups": groups}
         scatter_abstract(get_aval(leaf), **params)
         return exchange(reduce_scatter_p, leaf, axis_name, **params)
@@ -424,8 +419,8 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
     def one(leaf):
         leaf = leaf_value(leaf)
         aval = get_aval(leaf)
-        split = canonical(split_axis, aval.ndim, "all_to_all split_axis")
-        concat = canonical(concat_axis, aval.ndim, "all_to_all concat_axis")
+        split = canonical_axis(split_axis, aval.ndim, "all_to_all split_axis")
+        concat = canonical_axis(concat_axis, aval.ndim, "all_to_all concat_axis")
         params = {"axis_size": size, "axis_index_groups": groups}
         if tiled:
             exchange_abstract(aval, axis_name=axis_name, split_axis=split, concat_axis=concat, **params)

@@ -151,6 +151,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     Returns:
       An array.
     Raises:
+      ValueError: ``a`` has no such axis.
       TypeError: ``axes`` is not a permutation of the axes.
 
     >>> import catena.numpy as jnp
@@ -166,12 +167,13 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 def permutation(a, axes) -> tuple:
     """A permutation argument with axes counted from the front."""
     axes = tuple(static_int(i, "axes of transpose") for i in axes)
-    if len(axes) != a.ndim or sorted(i % a.ndim for i in axes if -a.ndim <= i < a.ndim) != list(range(a.ndim)):
+    counted = tuple(canonical_axis(i, a.ndim) for i in axes)
+    if sorted(counted) != list(range(a.ndim)):
         raise TypeError(
             f"transpose permutation isn't a permutation of operand dimensions, got permutation {axes} for operand "
             f"shape {a.shape}."
         )
-    return tuple(i % a.ndim for i in axes)
+    return counted
 
 
 def _permuted(a, axes: tuple):
@@ -189,6 +191,7 @@ def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
     Returns:
       An array.
     Raises:
+      ValueError: ``a`` has no such axis.
       TypeError: ``axes`` is not a permutation of the axes.
 
     >>> import catena.numpy as jnp
