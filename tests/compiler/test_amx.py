@@ -165,13 +165,14 @@ def test_results_are_sums_that_are_rounded(sizes, scale):
 def test_results_that_go_past_the_caches(m, n):
     """Those of 16 MiB and more, by whole lines where rows begin at such."""
     rng = np.random.default_rng(14)
-    x, y = rng.integers(-9, 10, (m, 40)), rng.integers(-9, 10, (40, n))
+    x, y = (rng.integers(-9, 10, shape).astype(np.float32) for shape in ((m, 40), (40, n)))
+    expected = x @ y  # of whole numbers, which are exact
     for dtype, result in ((np.int8, np.int32), (BF16, np.float32), (BF16, BF16)):
         f = lambda x, y: jax.lax.dot(x, y, preferred_element_type=result)
         a, b = x.astype(dtype), y.astype(dtype)
         _, (tile,) = planned(f, a, b)
         assert tile.past_caches == (m * n * np.dtype(result).itemsize >= 1 << 24)
-        np.testing.assert_array_equal(jax.jit(f)(a, b), (x @ y).astype(result))
+        np.testing.assert_array_equal(jax.jit(f)(a, b), expected.astype(result))
 
 
 def test_sums_of_bytes_wrap_around():

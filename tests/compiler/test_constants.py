@@ -356,7 +356,7 @@ def test_no_float_is_below_itself(dtype):
             assert not any("load" in nest for nest in nests(lambda x, f=f: f(x, x), x))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32", "uint8"])
 @pytest.mark.parametrize(
     "shape, axis", [((2, 4000), 0), ((300, 7), 1), ((3, 5, 40), (0, 2)), ((5000,), 0), ((0, 5), 0)]

@@ -42,7 +42,7 @@ def check_product(lhs, rhs, sizes, dtype, rng):
     check(lambda b, x, y: b.dot_general(x, y, numbers, dtype), expected, x, y)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("m, n, k", [(33, 70, 29), (9, 129, 64), (100, 10, 31), (64, 64, 64), (16, 300, 50)])
 @pytest.mark.parametrize("lhs, rhs", [("ik", "kj"), ("ki", "kj"), ("ik", "jk"), ("ki", "jk")])
@@ -137,7 +137,7 @@ def convolved(x, w, strides, padding, lhs_dilation, rhs_dilation, feature_groups
     return np.moveaxis(np.concatenate(outs, -1), -1, 1)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("seed", range(120))
 def test_random_convolutions(seed):
     """Any rank, layout, stride, padding (negative too), dilation of either operand, and groups of either kind."""

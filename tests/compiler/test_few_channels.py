@@ -45,6 +45,7 @@ def test_types(dtype):
     check(x, w, "NCHW", **WAYS[0])
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 @pytest.mark.parametrize("options", WAYS)
 @pytest.mark.parametrize("outputs", [1, 2])

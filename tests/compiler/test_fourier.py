@@ -37,7 +37,7 @@ def check(kind, x, lengths, compiled=None):
     return got
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_lengths(n, dtype):

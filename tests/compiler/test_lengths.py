@@ -97,6 +97,7 @@ ALIKE = [
 ]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("case", ALIKE)
 def test_some_lengths_are_not_planned(case, family):
     """Most are, where nothing is decided by a threshold between them; which ones hangs on the processor."""

@@ -90,7 +90,7 @@ def test_rows_and_columns_at_every_size(dtype, columns):
         same(f, values((n, columns), dtype), values(columns, dtype), rtol=1e-4, atol=2e-3)
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(16)
 @pytest.mark.parametrize("columns", [3, 32, 100])
 @pytest.mark.parametrize("n", SIZES[1:])
 def test_groups_of_rows_at_every_size(n, columns):

@@ -55,6 +55,7 @@ def test_sums_functions_and_transposes(n):
         np.testing.assert_array_equal(jax.jit(lambda x: x.T + 1)(given), given.T + 1)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8"])
 @pytest.mark.parametrize("rows", [64, 65, 79, 1000, 20_000, 20_003])
 def test_rows_that_a_loop_carries_are_written_where_they_are_read(rows, dtype):

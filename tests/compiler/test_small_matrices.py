@@ -106,7 +106,7 @@ def test_triangular_solutions_fulfil_their_equations(step, n, dtype):
 SIDES = [(1, 33), (4, 100), (32, 64), (33, 32), (47, 70), (64, 129), (128, 40), (129, 40), (513, 40)]
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(16)
 @pytest.mark.parametrize("dtype", BOUND)
 @pytest.mark.parametrize("size", SIDES)
 @pytest.mark.parametrize("step", STEPS)

@@ -11,6 +11,7 @@ import numpy as np
 
 import catena as jax
 import catena.numpy as jnp
+from shares import alternate
 
 
 def values(n: int, *shape: int) -> np.ndarray:
@@ -127,6 +128,9 @@ def told(found: list[bytes]) -> str:
     return hashlib.sha256(b"".join(found)).hexdigest()
 
 
+# What another process computes, too.
+ELSEWHERE = dict(alternate(2, PROGRAMS.items(), 0))
+
 if __name__ == "__main__":
-    for name, (f, shapes) in PROGRAMS.items():
+    for name, (f, shapes) in ELSEWHERE.items():
         print(json.dumps([name, *(told(results(jax.jit(f), shapes(int(n)))) for n in sys.argv[1:])]))

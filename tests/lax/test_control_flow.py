@@ -442,6 +442,7 @@ def test_associative_scan(n, reverse):
     np.testing.assert_allclose(got, flip(np.cumsum(flip(x), 1)).T, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("n", range(1, 11))
 def test_associative_scan_of_short_rows(n):
     """Whichever way halves are brought together: as along another axis, signs of zeros among it."""

@@ -39,11 +39,16 @@ def raised_by(function):
     return None
 
 
-@pytest.mark.parametrize("function, raised, call", REFUSED, ids=[call for *_, call in REFUSED])
-def test_bad_calls_are_refused_before_anything_is_computed(function, raised, call):
+@pytest.mark.parametrize("function", sorted({function for function, *_ in REFUSED}))
+def test_bad_calls_are_refused_before_anything_is_computed(function):
+    for _, raised, call in [row for row in REFUSED if row[0] == function]:
+        refused(function, raised, call)
+
+
+def refused(function, raised, call):
     code = compile(call, call, "eval")
     eager, traced = (raised_by(fun) for fun in (lambda: eval(code, NAMES), lambda: trace(lambda: eval(code, NAMES))))
-    assert type(eager).__name__ == type(traced).__name__ == raised
+    assert type(eager).__name__ == type(traced).__name__ == raised, call
     text = "\n".join([str(eager), *getattr(eager, "__notes__", ())]).replace("scatter-", "scatter_")
     name = function.replace("bitwise_", "")
     spoken = "|".join(

@@ -135,7 +135,7 @@ def test_along_axes(name, argument):
         check(lambda x, axis=axis: function(name, {})(x, axis=axis), MATRICES[argument])
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("left", VECTORS)
 @pytest.mark.parametrize("name", BINARY)
 def test_of_two_arrays(name, left):
@@ -543,6 +543,7 @@ def long_array(shape, dtype):
     return x > 3 if dtype == "bool" else (x + 1j * x[::-1]).astype(dtype) if dtype == "complex64" else x.astype(dtype)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", LONG)
 def test_long_arrays_have_the_bits_of_a_program_however_often(name, dtype):
@@ -588,6 +589,7 @@ def test_folds_of_many_numbers_have_the_bits_of_a_program(name, axis):
     often(lambda x: f(x if axis is not None else x.reshape(-1), axis=axis), x)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("number", [np.float32(2.5), np.float64(2.5), np.int32(3), np.bool_(True), np.complex64(1j)])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [3, 5000])

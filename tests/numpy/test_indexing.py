@@ -626,7 +626,7 @@ def test_a_mapped_scalar_takes_new_axes():
     assert catena.jit(lambda i: i[None, ..., None])(1).shape == (1, 1)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("method", ["set", "add", "subtract", "multiply", "divide", "min", "max", "power"])
 @pytest.mark.parametrize("shape", [(3,), (4, 3), (3, 4, 2)])
 def test_values_of_fewer_axes_are_repeated(method, shape):

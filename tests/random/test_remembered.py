@@ -12,6 +12,7 @@ KEY = random.key(3)
 SHAPES = ((), (7,), (3, 700), (70000,))
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32"])
 @pytest.mark.parametrize("bounds", [(0, 10), (-300, 300), (250, 70000), (5, 5)], ids=str)
 def test_integers_of_few_bits(dtype, bounds):
