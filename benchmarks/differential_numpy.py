@@ -115,7 +115,7 @@ EXPLAINED: list[tuple[str, str, str]] = [
     ("rfftfreq", r"int8.* \| .*float32", "the dtype that was asked for, as in JAX's fftfreq"),
     (
         "linalg.(cholesky|eigh|eigvalsh)",
-        r"^ValueError: Argument to",
+        r"^(Type|Value)Error: Argument to",
         "matrices must be square; JAX broadcasts the transposed one",
     ),
     ("nan(var|std).* 0 (a Python scalar|of rank 0)", r"", "a mask may be larger than the array, as in JAX's var"),

@@ -297,6 +297,8 @@ def test_frequencies(n):
         (lambda: jnp.linalg.norm(WIDE, 3), ValueError, "Invalid order '3' for matrix norm"),
         (lambda: jnp.linalg.norm(V, "fro"), ValueError, "Invalid order 'fro' for vector norm"),
         (lambda: jnp.linalg.norm(STACK, 2), ValueError, "Improper number of axes for norm"),
+        (lambda: jnp.linalg.norm(STACK, axis=(0, 1, 2)), ValueError, "Improper number of axes for norm"),
+        (lambda: jnp.linalg.norm(STACK, axis=()), ValueError, "Improper number of axes for norm"),
         (lambda: jnp.linalg.norm(STACK, axis=(0, 0)), ValueError, "duplicate value in 'axis'"),
         (lambda: jnp.linalg.cond(WIDE, 1), ValueError, "array must be square"),
         (lambda: jnp.linalg.matrix_power(P, 1.5), TypeError, "exponent must be an integer, got 1.5"),

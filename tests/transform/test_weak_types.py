@@ -5,6 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+import catena.scipy as jsp
 from catena import lax
 from catena.core.zeros import add_cotangents, add_tangents
 
@@ -85,6 +86,12 @@ LINEAR_ALGEBRA = {  # a function of a matrix, and whether its results are weak w
     "schur": (lax.linalg.schur, True),
     "triangular solve": (lambda m: lax.linalg.triangular_solve(m, m), True),
     "triangular solve with a strong matrix": (lambda m: lax.linalg.triangular_solve(m, jnp.eye(2)), False),
+    "solve": (lambda m: jnp.linalg.solve(m, m), True),
+    "solve for a strong vector": (lambda m: jnp.linalg.solve(m, jnp.ones(2)), False),
+    "solve, positive": (lambda m: jsp.linalg.solve(m + m.T, m, assume_a="pos"), True),
+    "solve_triangular": (lambda m: jsp.linalg.solve_triangular(m, m[0]), True),
+    "cho_solve": (lambda m: jsp.linalg.cho_solve((m, True), m), True),
+    "lu_solve": (lambda m: jsp.linalg.lu_solve(jsp.linalg.lu_factor(m)[:1] + (jnp.arange(2),), m), True),
     "symmetric product": (lambda m: lax.linalg.symmetric_product(m, m), True),
     "det": (jnp.linalg.det, True),
     "inv": (jnp.linalg.inv, False),

@@ -59,7 +59,8 @@ def norm(x: ArrayLike, ord: Any = None, axis: Axis = None, keepdims: bool = Fals
     """
     if type(x) is not np.ndarray or x.size < LARGE:  # large ones of NumPy's are read where they are
         x = as_array_argument("norm", x)
-    if ord is None and direct(x) and plain_axis(axis, x) and _is_short(x._value, axis):
+    rows = type(axis) is not tuple or len(axis) in (1, 2)
+    if ord is None and rows and direct(x) and plain_axis(axis, x) and _is_short(x._value, axis):
         try:  # the hot path
             return make_array(run(_length, x._value, axis, keepdims))
         except ValueError:  # the general path says what is wrong

@@ -78,7 +78,8 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     if (found := _solution(a, b)) is not None:  # the hot path
         return found
     a, b = as_array_argument("solve", a), as_array_argument("solve", b, 1)
-    dtype = dtypes.to_inexact_dtype(dtypes.promote((a.dtype, a.weak_type), (b.dtype, b.weak_type))[0])
+    dtype, weak = dtypes.promote((a.dtype, a.weak_type), (b.dtype, b.weak_type))
+    dtype = dtypes.to_inexact_dtype(dtype)
     a, b = convert(a, dtype), convert(b, dtype)
     a = square_matrix("solve", a)
     n = a.shape[-1]
@@ -94,7 +95,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
             f"inconsistent size for core dimension 'm': {b.shape[-2]} vs {n} in solve of {a.shape} and {b.shape}"
         )
     x = _solution(a, b)
-    x = _solve(a, b) if x is None else x
+    x = convert(_solve(a, b) if x is None else x, dtype, weak)
     return lax.squeeze(x, (x.ndim - 1,)) if vector else x
 
 

@@ -11,10 +11,10 @@ from catena.numpy.boundary import convert
 
 
 def inexact(*xs) -> list:
-    """Arguments, which may be lists, as arrays of one inexact dtype."""
+    """Arguments, which may be lists, as arrays of one inexact dtype; weak ones where all are."""
     xs = [jnp.asarray(x) for x in xs]
     dtype = dtypes.to_inexact_dtype(jnp.result_type(*xs))
-    return [convert(x, dtype) for x in xs]
+    return [convert(x, dtype, all(x.weak_type for x in xs)) for x in xs]
 
 
 def adjoint(x):

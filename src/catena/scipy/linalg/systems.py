@@ -9,6 +9,7 @@ from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.lax.whole import whole
+from catena.numpy.boundary import convert
 from catena.scipy.linalg.arguments import adjoint, in_columns, inexact
 from catena.scipy.linalg.factorizations import cholesky
 from catena.scipy.linalg.schur_forms import triangular_form
@@ -51,7 +52,7 @@ def solve(
     if assume_a != "pos":
         return jnp.linalg.solve(a, b)
     a, b, undo = in_columns("solve", *inexact(a, b))
-    return undo(_solve_positive(a, b, bool(lower)))
+    return undo(convert(_solve_positive(a, b, bool(lower)), b.dtype, a.weak_type and b.weak_type))
 
 
 @partial(jit, static_argnums=2)
