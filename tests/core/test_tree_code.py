@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import pickle
 from collections import OrderedDict, defaultdict, namedtuple
 from typing import NamedTuple
 
@@ -243,3 +244,53 @@ def test_errors_of_a_users_functions_are_the_same_as_ever():
     Broken.limit = 0
     with pytest.raises(RuntimeError, match="no more"):
         jax.tree.leaves(tree)
+
+
+@tree_util.register_pytree_node_class
+class Settings:
+    def __init__(self, w, **settings):
+        self.w, self.settings = w, settings
+
+    def tree_flatten(self):
+        return (self.w,), self.settings
+
+    @classmethod
+    def tree_unflatten(cls, aux, children):
+        kept = [(key, aux.pop(key)) for key in list(aux)]  # it is theirs to change
+        return cls(*children, **dict(kept))
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: [x, {"a": x}]], ids=["alone", "inside"])
+@pytest.mark.parametrize("other", [{"n": 4}, {"n": True}, {"n": 1, "m": 2}, {"m": 1}, {"n": 1.0}, {}], ids=str)
+def test_dicts_of_node_data_are_told_apart(wrap, other):
+    """They come back as they were, in their order, and nobody notices who else has as much."""
+    given = lambda settings: wrap(Settings(1.0, **settings))
+    found = lambda treedef: treedef.unflatten([0.0] * treedef.num_leaves)
+    settings = lambda tree: (tree[0] if type(tree) is list else tree).settings
+    for _ in range(2 * HOT):
+        mine, theirs = jax.tree.structure(given({"n": 1})), jax.tree.structure(given(other))
+        assert mine == jax.tree.structure(given({"n": 1})) and (mine == theirs) is (other == {"n": 1})
+        assert mine != theirs or hash(mine) == hash(theirs)
+        for treedef, data in ((mine, {"n": 1}), (theirs, other)):
+            assert repr(settings(found(treedef))) == repr(settings(found(treedef))) == repr(data)
+        assert repr(settings(jax.tree.map(lambda x: x, given(other)))) == repr(other)
+
+
+def test_dicts_of_node_data_are_not_shared():
+    x = Settings(1.0, b=2, a=(1, 2))
+    treedef = jax.tree.structure(x)
+    assert treedef is jax.tree.structure(Settings(2.0, b=2, a=(1, 2)))
+    treedef.node_data()[1]["b"] = x.settings["b"] = 7
+    assert treedef.node_data() == (Settings, {"b": 2, "a": (1, 2)}) and type(treedef.node_data()[1]) is dict
+    assert treedef != jax.tree.structure(x) and treedef == jax.tree.structure(Settings(1.0, a=(1, 2), b=2))
+    assert pickle.loads(pickle.dumps(treedef)) == treedef and "{'b': 2, 'a': (1, 2)}" in repr(treedef)
+    inner = [1]
+    assert jax.tree.map(lambda x: x, Settings(1.0, inner=inner)).settings["inner"] is inner
+    assert jax.tree.structure(Settings(1.0)) != jax.tree.structure(Box([1.0], {})) != treedef
+
+
+def test_jitted_calls_with_dicts_of_node_data():
+    f = jax.jit(lambda x: Settings(x.w * x.settings["n"], n=x.settings["n"]))
+    for n in [1, 2, 1, True, 2] * HOT:
+        out = f(Settings(jnp.ones(2), n=n))
+        assert out.w.tolist() == [n, n] and out.settings["n"] == n

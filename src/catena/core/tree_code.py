@@ -14,7 +14,7 @@ from operator import is_, itemgetter
 from typing import Any
 
 from catena.core.named import NamedTuple
-from catena.core.tree_nodes import DICT, LIST, NAMED_TUPLE, NONE, TUPLE, NodeKind, default_nodes
+from catena.core.tree_nodes import DICT, LIST, NAMED_TUPLE, NONE, TUPLE, KeptDict, NodeKind, default_nodes
 
 HOT = 24  # times that a structure is asked for before it is written as code, which takes some 20 us a node
 MOST_NODES = 4096
@@ -142,6 +142,8 @@ def same(a: Any, b: Any) -> bool:
     if a is b:
         return True
     cls = type(a)
+    if cls is dict and type(b) is KeptDict:
+        return same((*a, *a.values()), (*b, *b.values()))
     if cls is not type(b):
         return False
     if cls is tuple:
@@ -250,7 +252,8 @@ def _building(node: Any, children: list[str], names: _Names) -> str:
         fields, static = kind.fields
         given = [*zip(fields, children), *((field, names.of(value)) for field, value in zip(static, data))]
         return f"{names.of(kind.type)}({', '.join(f'{field}={x}' for field, x in given)})"
-    return f"{names.of(kind.plain_unflatten)}({names.of(data)}, ({inner}))"
+    own_data = f"dict({names.of(data)})" if type(data) is KeptDict else names.of(data)
+    return f"{names.of(kind.plain_unflatten)}({own_data}, ({inner}))"
 
 
 def _has_plain_fields(kind: NodeKind) -> bool:

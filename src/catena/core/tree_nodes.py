@@ -21,6 +21,20 @@ class UnsortableKeysError(ValueError):
     """The keys of a dict in a pytree cannot be compared with each other."""
 
 
+class KeptDict(dict):
+    """A dict of node data as an interned treedef keeps it: who asks for it gets a copy, as if `flatten` had made it."""
+
+
+def kept(data: Any) -> Any:
+    """Node data as an interned treedef keeps them: who made a dict may change it."""
+    return KeptDict(data) if type(data) is dict else data
+
+
+def own(data: Any) -> Any:
+    """Node data for a function of the user's, which may change them."""
+    return dict(data) if type(data) is KeptDict else data
+
+
 class NodeKind:
     """One registered type of pytree node.
 

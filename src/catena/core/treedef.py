@@ -28,9 +28,12 @@ from catena.core.tree_nodes import (
     NAMED_TUPLE,
     NONE,
     TUPLE,
+    KeptDict,
     NodeKind,
     NodeTable,
     default_nodes,
+    kept,
+    own,
     sorted_keys,
 )
 
@@ -324,7 +327,7 @@ class PyTreeDef(Face):
         return f"PyTreeDef({fold(self, lambda: '*', _print_node)})"
 
     def __reduce__(self):
-        parts = [None if n._kind is None else (n._type, n._data, len(n._children)) for n in postorder(self)]
+        parts = [None if n._kind is None else (n._type, own(n._data), len(n._children)) for n in postorder(self)]
         return _from_postorder, (parts,)
 
 
@@ -362,6 +365,10 @@ def _intern_key(kind: NodeKind, data: Any, shape: Any) -> tuple | None:
     """A key to intern a node under: equal keys mean indistinguishable nodes. None: do not intern."""
     if data is None:
         return kind, shape
+    if type(data) is dict or type(data) is KeptDict:  # equal ones may differ in their order
+        items = (*data, *data.values())
+        types = _telling_types(items)
+        return (kind, shape, KeptDict, items, types) if types else None  # an empty one is to be filled by somebody
     if type(data) is not tuple:
         return (kind, shape, data) if type(data) in _EXACT else None
     if _EXACT.issuperset(map(type, data)):
@@ -417,7 +424,7 @@ def flat_node(kind: NodeKind, data: Any, n: int) -> PyTreeDef:
     key = (kind, n) if data is None else _intern_key(kind, data, n)
     if key is None:
         return _new_treedef(kind, data, (LEAF,) * n, n, n + 1)
-    return interned_flat.get(key) or _intern(interned_flat, key, _new_treedef(kind, data, (LEAF,) * n, n, n + 1))
+    return interned_flat.get(key) or _intern(interned_flat, key, _new_treedef(kind, kept(data), (LEAF,) * n, n, n + 1))
 
 
 def make_node(kind: NodeKind, data: Any, children: Sequence[PyTreeDef]) -> PyTreeDef:
@@ -439,6 +446,7 @@ def _make_new_node(kind: NodeKind, data: Any, children: Sequence[PyTreeDef], key
     # A child outside the tables is new each time: its parents would fill them, never to be found.
     if key is None or any(child._hash is None for child in children):
         return node
+    node._data = kept(data)
     return _intern(interned, key, node)
 
 
@@ -539,10 +547,17 @@ def _unflatten_steps(treedef: PyTreeDef) -> list[tuple]:
         if node._kind is None:
             fresh += 1
             continue
-        steps.append((fresh, len(node._children), None if node._kind is NONE else node._kind.unflatten, node._data))
+        unflatten = None if node._kind is NONE else node._kind.unflatten
+        if type(node._data) is KeptDict:
+            unflatten = _from_copies(unflatten)
+        steps.append((fresh, len(node._children), unflatten, node._data))
         fresh = 0
     treedef._steps = steps = steps or [(1, 1, None, None)]
     return steps
+
+
+def _from_copies(unflatten: Callable) -> Callable:
+    return lambda data, children: unflatten(dict(data), children)
 
 
 def _hash_node(node: PyTreeDef, children: list[int]) -> int:
@@ -581,7 +596,7 @@ def same_data(a: Any, b: Any) -> bool:
 
 
 def _public_data(node: PyTreeDef) -> Any:
-    return list(node._data) if node._kind is DICT else node._data
+    return list(node._data) if node._kind is DICT else own(node._data)
 
 
 # ---- printing -------------------------------------------------
