@@ -198,9 +198,8 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     >>> jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     Array([1., 2.], dtype=float32)
     """
-    _check_triangle(UPLO)
-    a = square_matrix("eigh", a)
-    if (value := matrix_value(a)) is not None:
+    a, value = _with_triangle("eigh", a, UPLO)
+    if value is not None:
         vectors, values = run(_eigh_value, value, UPLO, symmetrize_input, True)
         return EighResult(make_array(values), make_array(vectors))
     vectors, values = lax.linalg.eigh(a, lower=UPLO != "U", symmetrize_input=symmetrize_input)
@@ -228,16 +227,18 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
     Array([1., 2.], dtype=float32)
     """
-    _check_triangle(UPLO)
-    a = square_matrix("eigvalsh", a)
-    if (value := matrix_value(a)) is not None:
+    a, value = _with_triangle("eigvalsh", a, UPLO)
+    if value is not None:
         return make_array(run(_eigh_value, value, UPLO, symmetrize_input, False)[0])
     return hermitian_eigenvalues(a, lower=UPLO != "U", symmetrize_input=symmetrize_input)
 
 
-def _check_triangle(uplo: str | None) -> None:
+def _with_triangle(name: str, a: ArrayLike, uplo: str | None) -> tuple:
+    """Square matrices of which one triangle is read, and their elements where these are at hand."""
     if uplo not in (None, "L", "U"):
         raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {uplo}")
+    a = square_matrix(name, a)
+    return a, matrix_value(a)
 
 
 _QR_MODES = ("reduced", "complete", "r", "raw", "full")
