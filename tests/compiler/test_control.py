@@ -340,6 +340,24 @@ def test_cumulative_along_every_axis_of_a_batch():
         )
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("length", [0, 1, 2, 9])
+def test_items_of_loops_are_counted_on(length, reverse):
+    """Their places are not multiplied anew in each iteration, in whichever order it goes through them."""
+    xs, ys = normal(9, 3), normal(9)
+
+    def run(xs, ys):
+        inner = lambda c, y: (0.5 * c + y, c - y)
+        row = lambda c, x: ((d := lax.scan(inner, c + x[0], ys, reverse=not reverse))[0], (d[1], x[::-1] * c))
+        return lax.scan(row, jnp.float32(1), xs, reverse=reverse)
+
+    with jax.disable_jit():
+        expected = run(xs[:length], ys[:length])
+    found = jax.jit(run)(xs[:length], ys[:length])
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+
+
 def test_a_number_that_a_branch_makes_goes_on_in_a_register():
     """By way of the stacked output each iteration would wait until what it writes can be read again."""
 

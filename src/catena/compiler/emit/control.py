@@ -46,22 +46,56 @@ def scan(w, step: Scan) -> None:
     _here(w, [*step.inputs, *step.carries, *(b for s in moving if (b := s.base) is not None)])
     counter, turns = LoopCounter(w), Turns(w, step.body.turns)
     last = w.number(step.length - 1) if step.reverse else None
+    items = Items(w, moving, last)
     k, opened = e.begin_loop(0, w.number(step.length))
     turns.begin()
-    at = e.op(f"sub i64 {last}, {k}") if step.reverse else k
-    counter.set(at)
-    for s in moving:
-        by = e.op(f"mul nsw i64 {at}, {w.number(s.bytes)}")
-        w.place(s, e.op(f"getelementptr i8, ptr {w.pointer(s.base)}, i64 {by}"))
+    items.begin()
+    counter.set(e.op(f"sub i64 {last}, {k}") if step.reverse else k)
     w.loops += 1
     calls = w.checks.calls
     _iteration(w, step)
     stop_if_failed(w, calls)
     interrupts.end_of_iteration(w, step.units, step.length)
     turns.take()
+    items.next()
     e.end_loop(opened)
     turns.end(taken=True)
     counter.end()
+
+
+class Items:
+    """The places of what each iteration of a loop has an item of, counted on from one to the next: multiplied, each
+    would take an operation of which a processor does one in a cycle.
+    """
+
+    def __init__(self, w, items: list[Buffer], last: str | None):
+        """`last`: which item is the first, where the loop goes through them in reverse."""
+        self.w, self.items, self.steps, self.first = w, items, [], []
+        for item in items:
+            size, place = w.number(item.bytes), w.pointer(item.base)
+            if last is not None:
+                place = self._moved(place, w.e.op(f"mul nsw i64 {last}, {size}"))
+                size = w.e.op(f"sub nsw i64 0, {size}")
+            self.steps.append(size)
+            self.first.append(place)
+        self.now = [w.e.name() for _ in items]
+        self.entered_from, self.at = w.e.block, 0
+
+    def begin(self) -> None:
+        """Leaves room for where the items of this iteration are, at the head of the loop."""
+        self.at = len(self.w.e.lines)
+        self.w.e.lines += [""] * len(self.items)
+        for item, place in zip(self.items, self.now, strict=True):
+            self.w.place(item, place)
+
+    def next(self) -> None:
+        e = self.w.e
+        for k, (place, first, step) in enumerate(zip(self.now, self.first, self.steps, strict=True)):
+            then = self._moved(place, step)
+            e.lines[self.at + k] = f"  {place} = phi ptr [ {first}, %{self.entered_from} ], [ {then}, %{e.block} ]"
+
+    def _moved(self, place: str, by: str) -> str:
+        return self.w.e.op(f"getelementptr i8, ptr {place}, i64 {by}")
 
 
 class Turns:
