@@ -24,7 +24,7 @@ import numpy as np
 from catena.compiler.graph.replayed import Function, Line
 
 MOST = 60_000  # lines of a record: who does more with sizes plans anew
-NEAR = 2  # times as much as a threshold, or a part of it, is near it: see `reaches`
+NEAR = 5  # a part of a threshold, so small, is near it: see `reaches`
 SMALL = 17  # numbers below are everywhere: see `Record._apart`
 
 
@@ -633,12 +633,12 @@ def some(n) -> bool:
 
 
 def reaches(n, least: int) -> bool:
-    """Whether a number is at least so large, where a program serves as well that was planned for somewhat more or less:
+    """Whether a number is at least so large, where a program serves as well that was planned for a fifth more or less:
     a record leaves that much open, so nothing may hang on it but how long a program takes.
     """
     if type(n) is not Symbol:
         return n >= least
-    return n >= least // NEAR if n.value >= least else n >= NEAR * least
+    return n >= least - least // NEAR if n.value >= least else n >= least + least // NEAR
 
 
 def whole(n) -> int:

@@ -285,7 +285,7 @@ def _in_rows(p: Planner, frame: Frame, group: stitch.RowGroup) -> None:
     block, blocks = stitch.blocks(group)
     work = sum(sharing.work(nest) for nest in group.nests)
     limits = p.machine.sharing
-    chunks = sharing.chunk_count(limits, work, blocks) if symbols.reaches(work, limits.least(frame.awake)) else 1
+    chunks = sharing.chunk_count(limits, work, blocks) if work > limits.least(frame.awake) else 1
     each = sharing.evenly(blocks, chunks) if chunks > 1 else blocks
     rows = math.prod(group.nests[0].extents[d] for d in group.nests[0].rows)
     stops = [pauses.plan(limits, nest, block / rows) for nest in group.nests]

@@ -10,7 +10,7 @@ import math
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.forms import COSTLY, OPS
-from catena.compiler.graph.symbols import computed, decided, reaches
+from catena.compiler.graph.symbols import computed, decided
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels.loops import Nest, is_idempotent
 from catena.compiler.machine import Machine, Sharing
@@ -41,7 +41,7 @@ def _is_worthwhile(sharing: Sharing, nest: Nest, total: int, in_loop: bool, awak
     functions of mathematics for each element it is little to bring that to another core's cache.
     """
     usual, of_moves = _least(sharing, nest, in_loop, awake)
-    if reaches(total, usual) or reaches(total, of_moves) and not _shares_lines(nest):  # which hangs on each extent
+    if total >= usual or total >= of_moves and not _shares_lines(nest):  # asked last: it hangs on each extent
         return True
     functions = [OPS[s.op].cost for s in nest.stmts if s.op in COSTLY]
     return in_loop and len(functions) >= SEVERAL and nest.trips * sum(functions) // 2 >= sharing.functions_in_loops
