@@ -29,7 +29,7 @@ class ComplexMatrix(Matrix):
         for part, value in zip(self.parts, x, strict=True):
             part[at] = value
 
-    def subtract(self, i: Index, factor: Parts, source: ComplexMatrix, k: int, columns: range) -> None:  # type: ignore[override]
+    def subtract(self, i: Index, factor: Parts, source: ComplexMatrix, k: Index, columns: range) -> None:  # type: ignore[override]
         def one(j: Index) -> None:
             self[i, j] = self.g.less_product(self[i, j], factor, source[k, j])
 

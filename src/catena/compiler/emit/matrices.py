@@ -36,7 +36,7 @@ class Matrix:
     def __setitem__(self, at: tuple[Index, Index], x: str) -> None:
         self.g.e.do(f"store {self.g.vector} {x}, ptr {self._place(*at)}")
 
-    def subtract(self, i: Index, factor: str, source: Matrix, k: int, columns: range) -> None:
+    def subtract(self, i: Index, factor: str, source: Matrix, k: Index, columns: range) -> None:
         """Takes `factor` times row `k` of `source` from row `i`, in some columns."""
         g = self.g
         if g.lanes == 1 and not self.transposed:
@@ -65,7 +65,7 @@ class Matrix:
 
         g.each(columns.start, columns.stop, one)
 
-    def _subtract_piece(self, i: Index, factor: str, source: Matrix, k: int, j: int, width: int) -> None:
+    def _subtract_piece(self, i: Index, factor: str, source: Matrix, k: Index, j: int, width: int) -> None:
         g = self.g
         v, place = vector(g.t.memory, width), self._place(i, j)
         x, y = (g.e.op(f"load {v}, ptr {at}, align {g.t.bytes}") for at in (place, source._place(k, j)))

@@ -188,7 +188,8 @@ def _triangular_solve(g: Group) -> None:
     def find_and_count(k: Index) -> None:
         i = k if forward else g.less(n - 1, k)
         find(i)
-        g.each(*((g.sum(i, 1), n) if forward else (0, i)), lambda r: x.subtract(r, a[r, i], x, i, range(solutions)))
+        start, stop = (g.sum(i, 1), n) if forward else (0, i)
+        g.each(start, stop, lambda r: x.subtract(r, a[r, i], x, i, range(solutions)))
 
     if n <= FEW:
         for k in range(n - 1):
