@@ -267,8 +267,8 @@ class Builder:
         if all(x.shape[a] == 1 for a in axes) and KIND[x.dtype] != "c":
             y = self.reshape(x, _without(x.shape, axes))
             return self.map("add", y, self.constant(np.zeros((), x.dtype))) if kind == "sum" else y
-        if (found := reshapes.unshaped(self, x, axes)) is not None:
-            return self.reshape(self.reduce(kind, *found), _without(x.shape, axes))
+        if (found := reshapes.reduced(self, kind, x, axes)) is not None:
+            return found
         if x.form == "transpose" and not (kind in ("max", "min") and transposes.turnable(x)):
             return transposes.reduced(self, kind, x, axes)
         return self.value("reduce", _without(x.shape, axes), x.dtype, [x], Reduce(kind, axes))

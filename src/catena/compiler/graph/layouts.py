@@ -11,6 +11,8 @@ def before(b, f, *xs):
         return b.transpose(f(*(transposes.before(b, x, perm) for x in xs)), perm)
     if (shape := reshapes.common(xs)) is not None:
         return b.reshape(f(*(reshapes.before(b, x, shape) for x in xs)), xs[0].shape)
+    if (found := reshapes.ungrouped(b, f, xs)) is not None:
+        return found
     if (spread := _spread_alike(xs)) is not None:
         return b.broadcast_in_dim(f(*(_unspread(b, x, spread) for x in xs)), xs[0].shape, spread.params.dims)
     return None

@@ -88,6 +88,8 @@ def _adds_one_by_one(fused: Fused, members: list[int], machine: Machine) -> bool
     for kernel in (fused.steps[i].own_kernel for i in members):
         size, rows = math.prod(kernel.space), math.prod(d for k, d in enumerate(kernel.space) if k not in kernel.axes)
         sums = [v for v in kernel.roots if is_sum_of_floats(v) and KIND[v.dtype] == "f"]
+        if size < machine.memory.least_kernel:
+            continue  # that takes no time either way
         short = [v for v in sums if size // rows * scheduling.register_bytes(str(v.dtype)) <= machine.vector_bytes]
         if any(size * v.dtype.itemsize < machine.memory.streamed for v in short):
             return True
