@@ -22,6 +22,8 @@ BITS = "NumPy's bits depend on how operands lie in memory"
 # without any: all of them
 ROWS = [
     (BITS, "compiler/test_amx.py", "test_bits_hang_on_a_row_and_a_column_alone"),
+    (SUMS, "compiler/test_split_products.py", "test_large_and_small_numbers[1e-20-1e-20]"),
+    (BITS, "compiler/test_split_products.py", "test_bits_hang_on_a_row_and_a_column_alone"),
     (BITS, "compiler/test_constants.py", "test_powers_have_their_bits_whatever_tells_the_exponent"),
     (LOOPS, "compiler/test_careful.py", "test_they_are_compiled_when_there_are_such_numbers",
      "test_programs_that_are_found_on_disk_find_them", "test_none_where_they_count_as_zeros"),

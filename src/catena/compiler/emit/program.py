@@ -32,6 +32,8 @@ from catena.compiler.emit import (
     selection,
     small_matrices,
     sort_steps,
+    split_packing,
+    split_products,
     stack_steps,
     streams,
     strided,
@@ -48,6 +50,7 @@ from catena.compiler.plan import steps
 from catena.compiler.plan.amx import AmxPacking, AmxProduct
 from catena.compiler.plan.memory import SLOT_BYTES
 from catena.compiler.plan.program import ARENA, CONSTANT, NULL, PART, SLOT, Block, Buffer, Step
+from catena.compiler.plan.split_products import SplitProduct, Splitting
 from catena.core.context import context
 from catena.core.errors import CompileError
 
@@ -219,6 +222,8 @@ RULES: dict[type[Step], Callable[[ProgramWriter, Any], None]] = {  # each for st
     steps.Contract: contract.contract,
     AmxProduct: narrow_products.product,
     AmxPacking: amx_packing.pack,
+    SplitProduct: split_products.product,
+    Splitting: split_packing.split,
     steps.Gemm: gemm.gemm,
     steps.Sort: sort_steps.sort,
     steps.Order: sort_steps.order,

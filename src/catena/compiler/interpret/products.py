@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -15,6 +16,7 @@ from catena.compiler.plan.amx import Plan as ProductOfNarrow
 from catena.compiler.plan.contraction import Axis, Plan
 from catena.compiler.plan.fourier import COLUMNS, ODD
 from catena.compiler.plan.program import Buffer
+from catena.compiler.plan.split_products import HALF, PARTS, TERMS, Lines, SplitProduct, Splitting
 from catena.compiler.plan.steps import Contract, Gemm, Transform
 from catena.core.errors import CompileError
 
@@ -95,7 +97,7 @@ def _packed(memory: Memory, source: Buffer, p: Panels) -> np.ndarray:
     return panels.reshape(-1)
 
 
-def _members(p: ProductOfNarrow | Panels) -> list[tuple[int, int]]:
+def _members(p: ProductOfNarrow | Panels | Lines) -> list[tuple[int, int]]:
     """The dimensions of members of an operand of such a product: how many, and the step."""
     inner, by_outer, by_inner = p.by_member
     return [(p.members // inner, by_outer), (inner, by_inner)]
@@ -114,6 +116,78 @@ def amx(memory: Memory, step: AmxProduct) -> None:
     b = panels.reshape(p.members, line, p.all_panels * SIDE)[..., : p.columns].astype(wide)
     made = operations.narrow(_product(a, b), p.type)
     memory[step.c].view(operations.memory(p.type))[: made.size] = made.reshape(-1)
+
+
+def split(memory: Memory, step: Splitting) -> None:
+    """Writes the panels of a whole operand."""
+    p = step.lines
+    _split(memory, step.target, _lines(memory, step.source, p), p)
+
+
+def _split(memory: Memory, target: Buffer, lines: np.ndarray, p: Lines) -> None:
+    """Writes panels of the parts of some lines, and behind each the least and greatest sizes of these."""
+    steps = -(-lines.shape[2] // TERMS)
+    whole = np.zeros((len(lines), -(-lines.shape[1] // SIDE) * SIDE, steps * TERMS), np.float32)
+    whole[:, : lines.shape[1], : lines.shape[2]] = lines
+    sizes = (whole.view(np.uint32) & np.uint32(0x7FFFFFFF)).reshape(len(lines), -1, SIDE, steps * TERMS)
+    ends = np.stack([(sizes - np.uint32(1)).min(axis=-1), sizes.max(axis=-1)], axis=2)
+    words = whole.reshape(len(lines), -1, 2, HALF, steps, 2, TERMS // 2)  # the sixth: first or second of a word
+    parts = np.stack([x.view(np.uint32) >> np.uint32(16) for x in _parts(words)])
+    pairs = parts[..., 0, :] | parts[..., 1, :] << np.uint32(16)  # part, member, panel, half, line, step, word
+    order = (1, 2, 5, 0, 3, 4, 6) if p.is_left else (1, 2, 5, 0, 3, 6, 4)
+    tiles = pairs.transpose(order).reshape(*ends.shape[:2], -1)
+    panels = np.concatenate([tiles, ends.reshape(*ends.shape[:2], -1)], axis=-1).reshape(-1)
+    memory[target].view(np.uint32)[: panels.size] = panels
+
+
+def _lines(memory: Memory, source: Buffer, p: Lines) -> np.ndarray:
+    """An operand as it lies: members, rows or columns, and terms."""
+    dims = (*_members(p), (p.side, p.by_side), (p.terms, p.by_term))
+    axes = tuple(Axis(n, step, 0, 0) for n, step in dims)
+    return _walk(memory[source].view(np.float32), axes, "a").reshape(p.members, p.side, p.terms)
+
+
+def _parts(x: np.ndarray) -> list[np.ndarray]:
+    """Three numbers of eight bits that numbers are the sums of."""
+    parts = []
+    for _ in range(PARTS - 1):
+        bits = (x.view(np.uint32) + np.uint32(0x8000)) & np.uint32(0xFFFF0000)
+        parts.append(bits.view(np.float32))
+        with np.errstate(invalid="ignore"):
+            x = x - parts[-1]
+    return [*parts, x]
+
+
+def _put_together(memory: Memory, panels: Buffer, there: np.ndarray, p: Lines) -> np.ndarray:
+    """Numbers of their parts; those that cannot be as they lie `there`."""
+    p = p.some(*there.shape)
+    shape = p.members, p.panels
+    words = memory[panels].view(np.uint32)[: p.bytes // 4].reshape(*shape, -1)[..., : -2 * SIDE]
+    words = words.reshape(*shape, p.steps, PARTS, 2, HALF, HALF)
+    lines = words.transpose(3, 0, 1, 4, 5, 2, 6) if p.is_left else words.transpose(3, 0, 1, 4, 6, 2, 5)
+    pairs = np.stack([lines << np.uint32(16), lines & np.uint32(0xFFFF0000)], axis=-2).view(np.float32)
+    with np.errstate(invalid="ignore"):
+        whole = pairs.astype(np.float64).sum(axis=0).astype(np.float32)
+    whole = whole.reshape(len(there), -1, p.steps * TERMS)[:, : there.shape[1], : p.terms]
+    return np.where(np.isfinite(whole) & (np.abs(there) >= 2.0**-100), whole, there)
+
+
+def by_parts(memory: Memory, step: SplitProduct) -> None:
+    """C = A B of numbers that are put together of their parts, some members, rows and columns at a time."""
+    p = step.plan
+    lies = [_lines(memory, x.lies, x.lines) for x in (step.a, step.b)]
+    made = memory[step.c].view(np.float32)[: p.a.members * p.a.side * p.b.side]
+    made = made.reshape(p.a.members, p.a.side, p.b.side)
+    made[...] = 0
+    for begin in itertools.product(*(range(0, n, k) for n, k in zip((*made.shape, p.a.terms), p.part))):
+        members, rows, columns, terms = (slice(i, i + k) for i, k in zip(begin, p.part))
+        sides = []
+        for x, whole, own in zip((step.a, step.b), lies, (rows, columns)):
+            lines = whole[members, own, terms]
+            if x.splits:
+                _split(memory, x.panels, lines, x.lines)
+            sides.append(_put_together(memory, x.panels, lines, x.lines))
+        made[members, rows, columns] += _product(sides[0], sides[1].transpose(0, 2, 1))
 
 
 def gemm(memory: Memory, step: Gemm) -> None:

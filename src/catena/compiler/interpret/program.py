@@ -19,6 +19,7 @@ from catena.compiler.interpret.nests import Place
 from catena.compiler.plan import ranges, steps
 from catena.compiler.plan.amx import AmxPacking, AmxProduct
 from catena.compiler.plan.program import Block, Program, Step
+from catena.compiler.plan.split_products import SplitProduct, Splitting
 from catena.core import failures
 from catena.core.errors import CompileError
 
@@ -99,6 +100,12 @@ def _pack(memory: Memory, step: AmxPacking) -> None:
 
 def _amx(memory: Memory, step: AmxProduct) -> None:
     products.amx(memory, step)
+    if step.after is not None:
+        nests.run(step.after, memory.places(step.operands))
+
+
+def _by_parts(memory: Memory, step: SplitProduct) -> None:
+    products.by_parts(memory, step)
     if step.after is not None:
         nests.run(step.after, memory.places(step.operands))
 
@@ -204,6 +211,8 @@ RULES: dict[type[Step], Callable[[Memory, Any], None]] = {
     steps.Contract: _contract,
     AmxProduct: _amx,
     AmxPacking: _pack,
+    SplitProduct: _by_parts,
+    Splitting: products.split,
     steps.Gemm: products.gemm,
     steps.Sort: keys.sort,
     steps.Order: keys.order,

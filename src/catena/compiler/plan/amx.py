@@ -22,7 +22,7 @@ from catena.compiler.graph.types import NAMES, TYPES, Type
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Machine
-from catena.compiler.plan import nests, product_kinds, products, tiled, views
+from catena.compiler.plan import nests, product_kinds, tiled, views
 from catena.compiler.plan.copies import beside, copied
 from catena.compiler.plan.fuse import Step as FusedStep
 from catena.compiler.plan.launches import launch
@@ -205,7 +205,7 @@ def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
     v = step.node
     assert v is not None
     (lhs, rhs), (lc, rc, lb, rb) = v.args, v.params.numbers
-    lfree, rfree = _others(lhs, lc, lb), _others(rhs, rc, rb)
+    lfree, rfree = others(lhs, lc, lb), others(rhs, rc, rb)
     members, rows, columns, terms = product_kinds.sizes(v)
     types = TYPES[NAMES[lhs.dtype]], TYPES[NAMES[v.dtype]]
     form = Plan(*types, members, rows, columns, terms, ALONE, 0, 1, 1, 1, 1)
@@ -224,7 +224,7 @@ def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
     tiled.follow(p, frame, step, after, in_place)
 
 
-def _others(x: Value, *taken) -> list[int]:
+def others(x: Value, *taken) -> list[int]:
     return [d for d in range(x.ndim) if not any(d in dims for dims in taken)]
 
 
@@ -237,7 +237,10 @@ def _left(p: Planner, frame: Frame, x: Value, dims, rows: int) -> tuple[Buffer, 
     found, each = views.strides(frame, x), BYTES // x.dtype.itemsize
     if found is not None and rows >= SIDE and terms % each == 0:
         base, steps = found
-        by_member, (by_row, by_term) = _members(x, steps, dims[0]), (views.group(x, steps, group) for group in dims[1:])
+        by_member, (by_row, by_term) = (
+            member_steps(x, steps, dims[0]),
+            (views.group(x, steps, group) for group in dims[1:]),
+        )
         if by_member is not None and by_row is not None and by_term == 1:
             return p.address(frame, base), by_member, by_row, False
     room = [members, max(rows, SIDE), -(-terms // each) * each]
@@ -246,7 +249,7 @@ def _left(p: Planner, frame: Frame, x: Value, dims, rows: int) -> tuple[Buffer, 
     return _in_room(p, frame, x, order, (members, rows, terms), room), by_member, room[2], True
 
 
-def _members(x: Value, steps: list[int], dims) -> Members | None:
+def member_steps(x: Value, steps: list[int], dims) -> Members | None:
     """The steps from member to member; None where these are along more dimensions."""
     dims = [d for d in dims if x.shape[d] != 1]
     for cut in range(len(dims)):
@@ -266,7 +269,7 @@ def _in_room(p: Planner, frame: Frame, x: Value, order, shape: tuple, room: list
             made = _in_room(p, outside.frame, views.fixed(outside, x), order, shape, room, True)
         outside.made.append(made)
         return made
-    return copied(p, frame, _padded(frame, _moved(frame, x, order, shape), room), anew)
+    return copied(p, frame, _padded(frame, moved(frame, x, order, shape), room), anew)
 
 
 def _right(
@@ -294,7 +297,7 @@ def _right(
     if found is not None and lies is not None:
         source, form = p.address(frame, found[0]), lies
     else:
-        source = packed = copied(p, frame, _moved(frame, x, [d for group in dims for d in group], shape))
+        source = packed = copied(p, frame, moved(frame, x, [d for group in dims for d in group], shape))
         form = form._replace(by_member=Members(form.members, 0, form.terms * form.columns), by_term=form.columns)
     made = p.allocate_anew(size) if anew else p.allocate(size)
     frame.steps.append(AmxPacking(form, source, made))
@@ -312,7 +315,10 @@ def _as_it_lies(form: Panels, x: Value, steps: list[int], dims) -> Panels | None
     """How an operand lies that is packed from where it is: columns side by side, or terms in whole steps and panels, of
     which each group is a word.
     """
-    by_member, (by_term, by_column) = _members(x, steps, dims[0]), (views.group(x, steps, group) for group in dims[1:])
+    by_member, (by_term, by_column) = (
+        member_steps(x, steps, dims[0]),
+        (views.group(x, steps, group) for group in dims[1:]),
+    )
     if by_member is None or by_term is None or by_column is None:
         return None
     form = form._replace(by_member=by_member, by_term=by_term, by_column=1 if form.columns == 1 else by_column)
@@ -339,7 +345,7 @@ def _words(frame: Frame, x: Value, made: Buffer, form: Panels) -> Nest:
     return loops.from_body(body, (), nests.store_value(body, panels, index, word))
 
 
-def _moved(frame: Frame, x: Value, order, shape: tuple) -> Value:
+def moved(frame: Frame, x: Value, order, shape: tuple) -> Value:
     """`x` with its dimensions in another order, and as another shape."""
     x = beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(tuple(order)))
     return beside(frame, "reshape", shape, (x,))
@@ -374,15 +380,3 @@ def _tasks(plan: Plan, machine: Machine, by_rows: bool) -> Plan:
     across = 1 if by_rows else min(plan.all_panels, -(-wanted // down))
     panels = max(-(-plan.all_panels // across), min(PANELS, -(-plan.all_panels // 2)))
     return plan._replace(row_blocks=down, blocks=each, column_blocks=-(-plan.all_panels // panels), panels=panels)
-
-
-def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
-    """A product: of narrow numbers as they are, or another one."""
-    if not product_kinds.is_narrow(v):
-        products.dot(p, frame, i, v)
-        return
-    tiled.define(p, frame, frame.fused.steps[i])
-    multiply(p, frame, frame.fused.steps[i])
-
-
-RULES = {"dot": dot}

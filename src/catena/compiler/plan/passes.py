@@ -41,7 +41,6 @@ from catena.compiler.graph import (
 from catena.compiler.graph.region import Region
 from catena.compiler.machine import Machine
 from catena.compiler.plan import (
-    amx,
     blocks,
     concurrent,
     control,
@@ -66,7 +65,6 @@ from catena.core.context import context
 RULES: dict[str, Rule] = {
     **launches.RULES,
     **products.RULES,
-    **amx.RULES,
     **sorting.RULES,
     **fourier.RULES,
     **libraries.RULES,

@@ -1,4 +1,6 @@
-"""Products of arrays as steps: by tiles, complex ones by BLAS, tiny ones and those with a vector as loop nests."""
+"""Products of arrays as steps: by tiles, of vectors or of the processor's own, complex ones by BLAS, tiny ones and
+those with a vector as loop nests.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,17 @@ from catena.compiler.graph.forms import Transpose
 from catena.compiler.graph.products import read_once
 from catena.compiler.graph.region import Value
 from catena.compiler.kernels.loops import COPIES
-from catena.compiler.plan import alike, blas, convolutions, nests, product_kinds, tiled
+from catena.compiler.plan import (
+    alike,
+    amx,
+    blas,
+    convolutions,
+    narrow_operands,
+    nests,
+    product_kinds,
+    split_products,
+    tiled,
+)
 from catena.compiler.plan.copies import beside, laid_out
 from catena.compiler.plan.fuse import Step
 from catena.compiler.plan.launches import launch_alike
@@ -18,11 +30,16 @@ from catena.compiler.plan.planner import Frame, Planner
 def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
     step = frame.fused.steps[i]
     tiled.define(p, frame, step)
+    if product_kinds.is_narrow(v):
+        amx.multiply(p, frame, step)
+        return
     tiled.made_once(p, frame, step, functools.partial(_product, p, frame, step, v))
 
 
 def _product(p: Planner, frame: Frame, step: Step, v: Value) -> None:
-    if product_kinds.has_tiles(v, p.machine):
+    if split_products.is_split(v, p.machine) and narrow_operands.right(frame.fused, v) is None:
+        split_products.multiply(p, frame, step)
+    elif product_kinds.has_tiles(v, p.machine):
         by = tiled.multiply_turned if tiled.is_quicker_turned(p, frame, v) else tiled.multiply
         by(p, frame, step)
     elif product_kinds.is_by_blas(v):

@@ -5,6 +5,8 @@ rows        loop nests that run together on blocks of rows
 contract    a product or convolution by tiles, perhaps with a loop nest on each block of its rows
 amx         a product of bfloat16 or int8 as they are (`plan.amx`)
 pack        its right operand, as these want it
+split product   one of float32, whose numbers are sums of three bfloat16 (`plan.split_products`)
+split       its operands, as these want them
 gemm        a product by BLAS
 sort order ranks select                       rows of keys
 transform   Fourier transforms along an axis

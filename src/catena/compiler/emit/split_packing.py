@@ -1,0 +1,234 @@
+"""Splitting of operands of products by parts, by a plan of `plan.split_products`: each float32 becomes the sum of three
+bfloat16, which lie in tiles.
+
+A float has 24 bits, a bfloat16 has 8: the first part is the number rounded to such, the second one what is left,
+rounded likewise, and the third all that is left then. Rounded is by adding half of the last place to the bits and
+clearing those below, and what is left is a difference without an error.
+
+A panel is 32 rows of A or columns of B; of each step of 32 terms it has six tiles: for each part, of which the first
+come first, one of 16 rows or columns and one of the others. Where a tile wants two terms side by side, these are a term
+and the one 16 behind it, of A and B alike: two vectors become one by a shift and an "or". Behind the steps stand, for
+each row or column, the least size of its numbers but zeros, less one, and the greatest one, as bits of floats.
+
+A tile is split from 32 vectors of 16 numbers, in two blocks: vector i of one and of the other make its line i. They are
+read from where the operand lies if its lines are whole and lie as those of tiles do; else they are brought together
+first, with zeros where nothing is, and turned where numbers lie along a line that tiles have across lines.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from catena.compiler.emit import parallel
+from catena.compiler.emit.amx import lanes_of
+from catena.compiler.emit.amx_packing import member_of
+from catena.compiler.emit.branches import each_way
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.plan.amx import SIDE
+from catena.compiler.plan.split_products import HALF, PARTS, SPLIT_AT_A_TIME, STEP, TERMS, TILE, Lines, Splitting
+
+LINE = 64  # bytes of a vector, and of a line of a tile
+WORDS, FLOATS = f"<{HALF} x i32>", f"<{HALF} x float>"
+SIZE = 0x7FFFFFFF  # a float's bits but the sign
+ROUNDING, KEPT = 0x8000, -0x10000  # half of a bfloat16's last place, and the bits that it keeps
+SCRATCH = 2 * HALF * LINE
+SIZES_OF_PANEL = 2 * SIDE * LINE  # bytes of the least sizes and of the greatest ones, a vector for each line
+NUMBERS = 15
+
+
+def split(w, step: Splitting) -> None:
+    """Writes the splitting of a whole operand, in tasks."""
+    x = step.lines
+    begin = w.e.slot("[3 x i64]", 8)
+    w.e.do(f"store [3 x i64] zeroinitializer, ptr {begin}, align 8")
+    split_part(w, x, [w.pointer(step.source), w.pointer(step.target), begin], x, x)
+
+
+def split_part(w, x: Lines, pointers: list[str], part: Lines, room: Lines) -> None:
+    """Writes the splitting of a `part` of an operand, in tasks: the `pointers` are to it, to its panels, where there is
+    `room` for a part of full size, and to what tells its first member, row or column, and term.
+    """
+    line, block = (x.by_side, 1) if x.has_terms_side_by_side else (x.by_term, x.by_term)
+    tasks = -(-part.panels // part.each)
+    numbers = [tasks, part.each, part.panels, room.panels, part.steps, room.panel, x.side, x.terms, 4 * line,
+               4 * block * TERMS // 2, 4 * x.by_side, 4 * x.by_term, *x.by_member.bytes(4)]  # fmt: skip
+    bring, tile = w.function(bringing(x.is_turned)), w.function(splitting(x.is_left))
+    body = _task(bring, tile, x.is_left, x.is_turned)
+    parallel.through_pool(w, body, pointers, part.members * tasks, numbers, part.members * part.side * part.terms)
+
+
+@lru_cache(maxsize=16)
+def _task(bring: str, tile: str, is_left: bool, is_turned: bool) -> str:
+    """The function of task %k, which splits some panels of a member: step by step, and of each all panels, since a line
+    of memory may hold parts of several.
+    """
+    e = Emitter()
+    source, target, begin = (parallel.load_pointer(e, i) for i in range(3))
+    first_member, first, first_term = (e.op(f"load i64, ptr {e.element(begin, 'i64', i)}, align 8") for i in range(3))
+    _, numbers = parallel.load_numbers(e, 3, NUMBERS)
+    tasks, each, panels, room, steps, panel, side, terms, line, block, by_side, by_term, *by_member = numbers
+    member = e.op(f"udiv i64 %k, {tasks}")
+    task = e.op(f"sub i64 %k, {e.op(f'mul i64 {member}, {tasks}')}")
+    low = e.op(f"mul nuw nsw i64 {task}, {each}")
+    high = e.least(e.op(f"add nuw nsw i64 {low}, {each}"), panels)
+    side, terms = e.op(f"sub nsw i64 {side}, {first}"), e.op(f"sub nsw i64 {terms}, {first_term}")
+    target = e.element(target, "i8", e.op(f"mul i64 {e.op(f'mul i64 {member}, {room}')}, {panel}"))
+    source = member_of(e, source, e.op(f"add nuw nsw i64 {first_member}, {member}"), by_member)
+    for at, by in ((first, by_side), (first_term, by_term)):
+        source = e.element(source, "i8", e.op(f"mul nsw i64 {at}, {by}"))
+    by_half, by_step = (e.op(f"mul nsw i64 {by}, {n}") for by, n in ((by_side, HALF), (by_term, TERMS)))
+    at_sizes = e.op(f"sub nsw i64 {panel}, {8 * SIDE}")
+    scratch, sizes = e.slot(f"[{SCRATCH} x i8]", LINE), e.slot(f"[{SPLIT_AT_A_TIME * SIZES_OF_PANEL} x i8]", LINE)
+    q, by_panels = e.begin_loop(low, high)
+    own_sizes = e.element(sizes, "i8", e.op(f"mul nuw nsw i64 {e.op(f'sub nsw i64 {q}, {low}')}, {SIZES_OF_PANEL}"))
+    told = e.element(target, "i8", e.op(f"add i64 {e.op(f'mul i64 {q}, {panel}')}, {at_sizes}"))
+    for begins in each_way(e, e.op(f"icmp eq i64 {first_term}, 0")):
+        _begin_sizes(e, own_sizes, None if begins else told, is_left)
+    e.end_loop(by_panels)
+    step, by_steps = e.begin_loop(0, steps)
+    terms_left = e.op(f"sub nsw i64 {terms}, {e.op(f'mul nuw nsw i64 {step}, {TERMS}')}")
+    of_step = e.element(source, "i8", e.op(f"mul nsw i64 {step}, {by_step}"))
+    to_step = e.element(target, "i8", e.op(f"mul nuw nsw i64 {step}, {STEP}"))
+    q, by_panels = e.begin_loop(low, high)
+    to_panel = e.element(to_step, "i8", e.op(f"mul nuw nsw i64 {q}, {panel}"))
+    own_sizes = e.element(sizes, "i8", e.op(f"mul nuw nsw i64 {e.op(f'sub nsw i64 {q}, {low}')}, {SIZES_OF_PANEL}"))
+    half, by_halves = e.begin_loop(0, 2)
+    at = e.op(f"add nuw nsw i64 {e.op(f'mul nuw nsw i64 {q}, 2')}, {half}")
+    side_left = e.op(f"sub nsw i64 {side}, {e.op(f'mul nuw nsw i64 {at}, {HALF}')}")
+    of = e.element(of_step, "i8", e.op(f"mul nsw i64 {at}, {by_half}"))
+    to = e.element(to_panel, "i8", e.op(f"mul nuw nsw i64 {half}, {TILE}"))
+    least = e.element(own_sizes, "i8", e.op(f"mul nuw nsw i64 {half}, {SIZES_OF_PANEL // 2}"))
+    lines_are_terms = is_left == is_turned
+    given = f"i64 {line}, i64 {block}, i64 {terms_left}, i64 {side_left}, i1 {str(lines_are_terms).lower()}"
+
+    def split_from(of: str, line: str | int, block: str | int) -> None:
+        given = f"i64 {line}, i64 {block}, i64 {by_step}"
+        e.do(f"call void @{tile}(ptr {of}, {given}, ptr {to}, ptr {least})")
+
+    def split_brought() -> None:
+        e.do(f"call void @{bring}(ptr {of}, {given}, ptr {scratch})")
+        split_from(scratch, LINE, HALF * LINE)
+
+    if is_turned:
+        split_brought()
+    else:
+        fills = [e.op(f"icmp sge i64 {left}, {n}") for left, n in ((side_left, HALF), (terms_left, TERMS))]
+        for is_whole in each_way(e, e.op(f"and i1 {fills[0]}, {fills[1]}")):
+            if is_whole:
+                split_from(of, line, block)
+            else:
+                split_brought()
+    e.end_loop(by_halves)
+    e.end_loop(by_panels)
+    e.end_loop(by_steps)
+    q, by_panels = e.begin_loop(low, high)
+    own_sizes = e.element(sizes, "i8", e.op(f"mul nuw nsw i64 {e.op(f'sub nsw i64 {q}, {low}')}, {SIZES_OF_PANEL}"))
+    to = e.element(target, "i8", e.op(f"add i64 {e.op(f'mul i64 {q}, {panel}')}, {at_sizes}"))
+    _end_sizes(e, own_sizes, to, is_left)
+    e.end_loop(by_panels)
+    return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _begin_sizes(e: Emitter, sizes: str, told: str | None, is_left: bool) -> None:
+    """The least and the greatest sizes of a panel's rows or columns: of no numbers, or what is `told` of the terms
+    before these. Halves have both, one behind the other.
+    """
+    for half in range(2):
+        for kind in range(2):
+            of = e.element(sizes, "i8", half * SIZES_OF_PANEL // 2 + kind * SIZES_OF_PANEL // 4)
+            place = None if told is None else e.element(told, "i32", kind * SIDE + half * HALF)
+            if place is not None and not is_left:
+                e.do(f"store {WORDS} {e.op(f'load {WORDS}, ptr {place}, align 4')}, ptr {of}, align {LINE}")
+                continue
+            row, opened = e.begin_loop(0, HALF)
+            one = f"{kind - 1}" if place is None else e.op(f"load i32, ptr {e.element(place, 'i32', row)}, align 4")
+            e.do(f"store {WORDS} {e.splat(one, 'i32', HALF)}, ptr {e.element(of, WORDS, row)}, align {LINE}")
+            e.end_loop(opened)
+
+
+def _end_sizes(e: Emitter, sizes: str, to: str, is_left: bool) -> None:
+    """The sizes of a panel, of which vectors have one for each lane, or all are of one row."""
+    for kind, least in enumerate((True, False)):
+        for half in range(2):
+            of = e.element(sizes, "i8", half * SIZES_OF_PANEL // 2 + kind * SIZES_OF_PANEL // 4)
+            place = e.element(to, "i32", kind * SIDE + half * HALF)
+            if not is_left:
+                e.do(f"store {WORDS} {e.op(f'load {WORDS}, ptr {of}, align {LINE}')}, ptr {place}, align 4")
+                continue
+            row, opened = e.begin_loop(0, HALF)
+            x = e.op(f"load {WORDS}, ptr {e.element(of, WORDS, row)}, align {LINE}")
+            one = e.op(f"call i32 @llvm.vector.reduce.u{'min' if least else 'max'}.v{HALF}i32({WORDS} {x})")
+            e.do(f"store i32 {one}, ptr {e.element(place, 'i32', row)}, align 4")
+            e.end_loop(opened)
+
+
+@lru_cache(maxsize=2)
+def bringing(turned: bool) -> str:
+    """Parameters and body of what brings two blocks of 16 lines to memory of its own, turned or as they are, with zeros
+    beyond the terms and rows or columns that are left: lines lie `line` bytes apart, blocks `block`.
+    """
+    e = Emitter()
+    k, by_blocks = e.begin_loop(0, 2)
+    terms = e.op(f"sub nsw i64 %terms, {e.op(f'mul nuw nsw i64 {k}, {TERMS // 2}')}")
+    lines, lanes = (
+        e.op(f"select i1 %lines_are_terms, i64 {x}, i64 {y}") for x, y in ((terms, "%side"), ("%side", terms))
+    )
+    lanes = e.most(e.least(lanes, HALF), 0)
+    some = lanes_of(e, lanes, HALF)
+    place, to, rows = e.element("%of", "i8", e.op(f"mul nsw i64 {k}, %block")), "%to", []
+    to = e.element(to, "i8", e.op(f"mul nuw nsw i64 {k}, {HALF * LINE}"))
+    for i in range(HALF):
+        is_there = e.op(f"icmp sgt i64 {lines}, {i}")
+        mask = e.op(f"select i1 {is_there}, <{HALF} x i1> {some}, <{HALF} x i1> zeroinitializer")
+        masked = f"ptr {place}, i32 4, <{HALF} x i1> {mask}, {WORDS} zeroinitializer"
+        rows.append(e.op(f"call {WORDS} @llvm.masked.load.v{HALF}i32.p0({masked})"))
+        place = e.element(place, "i8", "%line")
+    for i, row in enumerate(e.transposed(rows, "i32") if turned else rows):
+        e.do(f"store {WORDS} {row}, ptr {e.element(to, 'i8', i * LINE)}, align {LINE}")
+    e.end_loop(by_blocks)
+    given = "ptr readonly %of, i64 %line, i64 %block, i64 %terms, i64 %side, i1 %lines_are_terms, ptr %to"
+    return "\n".join([f"({given}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+@lru_cache(maxsize=2)
+def splitting(is_left: bool) -> str:
+    """Parameters and body of what splits two blocks of 16 vectors into three tiles, and notes the sizes of numbers, of
+    each vector or, of a right operand, of each lane; those of the step behind, `later` bytes further, are asked for.
+    """
+    e = Emitter()
+    i, opened = e.begin_loop(0, HALF)
+    first = e.element("%of", "i8", e.op(f"mul nsw i64 {i}, %line"))
+    places = [first, e.element(first, "i8", "%block")]
+    numbers = [e.op(f"load {WORDS}, ptr {place}, align 4") for place in places]
+    for place in places:
+        e.do(f"call void @llvm.prefetch.p0(ptr {e.element(place, 'i8', '%later')}, i32 0, i32 3, i32 1)")
+    least = e.element("%sizes", WORDS, i) if is_left else "%sizes"
+    _note_sizes(e, numbers, least, e.element(least, "i8", SIZES_OF_PANEL // 4))
+    to = e.element("%to", "i8", e.op(f"mul nuw nsw i64 {i}, {LINE}"))
+    for part, (x, y) in enumerate(zip(*(_parts(e, x) for x in numbers))):
+        word = e.op(f"or {WORDS} {e.op(f'lshr {WORDS} {x}, splat (i32 16)')}, {y}")
+        e.do(f"store {WORDS} {word}, ptr {e.element(to, 'i8', 2 * TILE * part)}, align {LINE}")
+    e.end_loop(opened)
+    given = "ptr readonly %of, i64 %line, i64 %block, i64 %later, ptr %to, ptr %sizes"
+    return "\n".join([f"({given}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _note_sizes(e: Emitter, numbers: list[str], least: str, greatest: str) -> None:
+    sizes = [e.op(f"and {WORDS} {x}, splat (i32 {SIZE})") for x in numbers]
+    below = [e.op(f"sub {WORDS} {x}, splat (i32 1)") for x in sizes]  # of a zero the greatest number
+    for place, found, kind in ((least, below, "umin"), (greatest, sizes, "umax")):
+        x = e.op(f"load {WORDS}, ptr {place}, align {LINE}")
+        for other in found:
+            x = e.op(f"call {WORDS} @llvm.{kind}.v{HALF}i32({WORDS} {x}, {WORDS} {other})")
+        e.do(f"store {WORDS} {x}, ptr {place}, align {LINE}")
+
+
+def _parts(e: Emitter, x: str) -> list[str]:
+    """The parts of numbers, as bits of floats whose lower halves are zero."""
+    parts = []
+    for _ in range(PARTS - 1):
+        up = e.op(f"add {WORDS} {x}, splat (i32 {ROUNDING})")
+        parts.append(e.op(f"and {WORDS} {up}, splat (i32 {KEPT})"))
+        whole, part = (e.op(f"bitcast {WORDS} {bits} to {FLOATS}") for bits in (x, parts[-1]))
+        x = e.op(f"bitcast {FLOATS} {e.op(f'fsub {FLOATS} {whole}, {part}')} to {WORDS}")
+    return [*parts, e.op(f"and {WORDS} {x}, splat (i32 {KEPT})")]  # of subnormal numbers more is left

@@ -1,0 +1,276 @@
+"""Products of float32 by tiles of bfloat16, by a plan of `plan.split_products`: tasks, and how blocks of C are made.
+
+A number is the sum of three parts, high, middle and low, each 2^-8 of the one before it or less. A block of C, two
+tiles by two, adds up for each 32 terms the products of: high and high, high and middle, middle and middle, middle and
+high, low and high, high and low. Each sum of 32 products is exact to a rounding of float32 or two (see `emit.amx`),
+and is added to the block in one: fewer roundings than where each term is added by itself. The products that are left
+out are 2^-23 of a term at most, and 2^-26 as a rule.
+
+Where a task multiplies more than 32 steps of terms, all its blocks get those of the first 32 before the next ones, from
+panels that stay in the second cache meanwhile; blocks of C are read again. So an element is a function of its row and
+column alone.
+
+The instructions take subnormal parts and sums as zeros, and infinity less itself is no part of infinity. So blocks in
+which that may matter are looked through by `emit.split_exceptions`, which computes what it must anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+
+from catena.compiler.emit import amx, launches, parallel, split_exceptions
+from catena.compiler.emit.amx_packing import member_of
+from catena.compiler.emit.branches import each_way, when
+from catena.compiler.emit.emitter import Emitter, divide
+from catena.compiler.emit.split_packing import split_part
+from catena.compiler.graph.types import TYPES
+from catena.compiler.machine import Machine
+from catena.compiler.plan.amx import SIDE
+from catena.compiler.plan.split_products import AT_A_TIME, STEP, TILE, Lines, Part, SplitProduct
+
+FLOAT = TYPES["float32"]
+LINE = 64  # bytes of a line of a tile
+ROW = 4 * SIDE  # bytes of a row of a block
+ASKED = 4  # rows of C that a step of the terms asks for, before they are written
+NUMBERS = 14
+OF_OPERAND = 6
+# What a step does: loads tiles of A into registers 4 and 5 (of the upper and the lower rows) or of B into 6 and 7 (of
+# the left and the right columns), of the part that is told, and multiplies what is there. Of either operand high parts
+# come before middle ones, and these before low ones: so a number times one is itself.
+HIGH, MIDDLE, LOW = range(3)
+ORDER = (
+    ("a", HIGH, "b", HIGH),
+    ("b", MIDDLE),
+    ("a", MIDDLE),
+    ("b", HIGH),
+    ("a", LOW),
+    ("a", HIGH, "b", LOW),
+)
+
+
+def product(w, step: SplitProduct) -> None:
+    """Writes a product, part by part, in tasks, and what follows on the rows that a task has computed."""
+    p, e = step.plan, w.e
+    lies, panels = (
+        [w.pointer(x) for x in pair] for pair in zip((step.a.lies, step.a.panels), (step.b.lies, step.b.panels))
+    )
+    begin, *begins = (e.slot(f"[{n} x i64]", 8) for n in (4, 3, 3))
+    task = _Task(w, step, [*lies, *panels, w.pointer(step.c), begin])
+    for member, members in _parts(w, p.a.members, p.part.members):
+        for column, columns in _parts(w, p.b.side, p.part.columns):
+            for row, rows in _parts(w, p.a.side, p.part.rows):
+                for term, terms in _parts(w, p.a.terms, p.part.terms):
+                    part = Part(members, rows, columns, terms)
+                    _store(e, begins[0], (member, row, term))
+                    _store(e, begins[1], (member, column, term))
+                    _store(e, begin, (member, row, column, term))
+                    of_operands = zip((step.a, step.b), part.of_operands, p.part.of_operands, lies, panels, begins)
+                    for x, some, room, *pointers in of_operands:
+                        if x.splits:
+                            split_part(w, x.lines, pointers, x.lines.some(*some), x.lines.some(*room))
+                    task.run(part)
+
+
+def _parts(w, extent: int, each: int) -> Iterator[tuple[int | str, int]]:
+    """What is written while this goes on runs for parts of so many: where one begins, and its size."""
+    many = extent // each
+    if many > 1:
+        first, opened = w.e.begin_loop(0, w.number(many * each), w.number(each))
+        yield first, each
+        w.e.end_loop(opened)
+    elif many:
+        yield 0, each
+    if extent % each:
+        yield w.number(many * each), extent % each
+
+
+def _store(e: Emitter, place: str, numbers: tuple) -> None:
+    for i, x in enumerate(numbers):
+        e.do(f"store i64 {x}, ptr {e.element(place, 'i64', i)}, align 8")
+
+
+class _Task:
+    """The function that tasks of all parts are, and what it is given."""
+
+    def __init__(self, w, step: SplitProduct, pointers: list[str]):
+        self.w, self.plan, self.pointers, after = w, step.plan, pointers, None
+        if step.after is not None:
+            self.pointers += [w.pointer(buffer) for buffer in step.operands.values()]
+            after = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
+        self.sizes = after.sizes if after else []
+        block, look = w.function(block_text()), w.function(split_exceptions.text())
+        self.body = _text(block, look, after, len(self.pointers))
+
+    def run(self, part: Part) -> None:
+        """Writes the tasks of a part."""
+        p, tasks = self.plan, self.plan.tasks(part)
+        left, right, own = p.a.some(*p.part.left), p.b.some(*p.part.right), p.a.some(*part.left)
+        at_a_time = min(AT_A_TIME, own.steps)
+        at_once = _panels_at_a_time(tasks.panels, at_a_time, self.w.machine)
+        numbers = [tasks.column_blocks, tasks.row_blocks, tasks.blocks, tasks.panels, own.steps, at_a_time, at_once,
+                   p.a.terms, left.panels, right.panels, left.panel, part.rows, part.columns, part.terms,
+                   *_of_operand(p.a), *_of_operand(p.b), *self.sizes]  # fmt: skip
+        many = part.members * tasks.row_blocks * tasks.column_blocks
+        parallel.through_pool(self.w, self.body, self.pointers, many, numbers, math.prod(part) // 64)
+
+
+def _of_operand(x: Lines) -> list[int]:
+    return [x.side, 4 * x.by_side, 4 * x.by_term, *x.by_member.bytes(4)]
+
+
+def _panels_at_a_time(panels: int, steps: int, machine: Machine) -> int:
+    """Panels of B that stay in the second cache, beside a block of rows of A."""
+    return max(1, min(panels, machine.memory.second_cache // (steps * STEP) - 1))
+
+
+@lru_cache(maxsize=1)
+def block_text() -> str:
+    """Parameters and body of a block of C from so many `steps` of panels at `a` and `b`, whose rows lie `across` bytes
+    apart; `rows` and `lanes` of them are there. Where it `adds`, to what C holds.
+    """
+    e = Emitter()
+    block = e.slot(f"[{SIDE * ROW} x i8]", LINE)
+    is_whole = e.op(f"icmp eq i64 {e.op('add nuw nsw i64 %lanes, %rows')}, {2 * SIDE}")
+    where = e.op(f"select i1 {is_whole}, ptr %c, ptr {block}")
+    apart = e.op(f"select i1 {is_whole}, i64 %across, i64 {ROW}")
+    tiles = _tiles(e, where, apart)
+    for adds in each_way(e, "%adds"):
+        if adds:
+            with when(e, e.op(f"xor i1 {is_whole}, true")):
+                _rows(e, "%c", "%across", block, ROW)
+        for number, tile in enumerate(tiles):
+            fill = f"tileloadd64(i8 {number}, ptr {tile}, i64 {apart})" if adds else f"tilezero(i8 {number})"
+            e.do(f"call void @llvm.x86.{fill}")
+    k, opened = e.begin_loop(0, "%steps")
+    at = e.op(f"mul nuw nsw i64 {k}, {STEP}")
+    of = {"a": e.element("%a", "i8", at), "b": e.element("%b", "i8", at)}
+    _ask_for_rows(e, k, where, apart)
+    for loaded in ORDER:
+        for operand, part in zip(loaded[::2], loaded[1::2]):
+            _load(e, operand, e.element(of[operand], "i8", 2 * TILE * part))
+        for tile, (left, right) in enumerate(((4, 6), (4, 7), (5, 6), (5, 7))):
+            e.do(f"call void @llvm.x86.tdpbf16ps(i8 {tile}, i8 {left}, i8 {right})")
+    e.end_loop(opened)
+    for number, tile in enumerate(tiles):
+        e.do(f"call void @llvm.x86.tilestored64(i8 {number}, ptr {tile}, i64 {apart})")
+    with when(e, e.op(f"xor i1 {is_whole}, true")):
+        _rows(e, block, ROW, "%c", "%across")
+    given = "ptr readonly %a, ptr readonly %b, ptr %c, i64 %steps, i64 %across, i64 %lanes, i64 %rows, i1 %adds"
+    return "\n".join([f"({given}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _tiles(e: Emitter, block: str, apart: str) -> list[str]:
+    """Where the tiles of a block are."""
+    below = e.element(block, "i8", e.op(f"mul nuw nsw i64 {apart}, {SIDE // 2}"))
+    return [block, e.element(block, "i8", LINE), below, e.element(below, "i8", LINE)]
+
+
+def _ask_for_rows(e: Emitter, step: str, where: str, apart: str) -> None:
+    """Asks for some rows of C, which else would be waited for when they are written."""
+    row = e.op(f"and i64 {e.op(f'mul nuw nsw i64 {step}, {ASKED}')}, {SIDE - 1}")
+    at = e.element(where, "i8", e.op(f"mul nuw nsw i64 {row}, {apart}"))
+    for _ in range(ASKED):
+        for half in range(2):
+            e.do(f"call void @llvm.prefetch.p0(ptr {e.element(at, 'i8', half * LINE)}, i32 1, i32 3, i32 1)")
+        at = e.element(at, "i8", apart)
+
+
+def _load(e: Emitter, operand: str, place: str) -> None:
+    first = 4 if operand == "a" else 6
+    for half in range(2):
+        e.do(
+            f"call void @llvm.x86.tileloadd64(i8 {first + half}, ptr {e.element(place, 'i8', half * TILE)}, i64 {LINE})"
+        )
+
+
+def _rows(e: Emitter, of: str, apart_of: str | int, to: str, apart_to: str | int) -> None:
+    """Copies as much of a block as is there."""
+    mask = amx.lanes_of(e, "%lanes", SIDE)
+    row, opened = e.begin_loop(0, "%rows")
+    x = e.load_raw(FLOAT, e.element(of, "i8", e.op(f"mul nuw nsw i64 {row}, {apart_of}")), SIDE, 1, mask)
+    e.store_raw(FLOAT, x, e.element(to, "i8", e.op(f"mul nuw nsw i64 {row}, {apart_to}")), SIDE, mask)
+    e.end_loop(opened)
+
+
+def _text(block: str, look: str, after: launches.Kernel | None, pointers: int) -> str:
+    """The function of task %k: its table has the pointers to A, B, their panels, C, and those of `after`, a function
+    that it calls for its rows in the end, then numbers.
+    """
+    e = Emitter()
+    a, b, panels_of_a, panels_of_b, c, begin, *own = (parallel.load_pointer(e, i) for i in range(pointers))
+    first_member, first_row, first_column, first_term = (
+        e.op(f"load i64, ptr {e.element(begin, 'i64', i)}, align 8") for i in range(4)
+    )
+    count = NUMBERS + 2 * OF_OPERAND
+    table, numbers = parallel.load_numbers(e, pointers, count)
+    across, down, blocks, panels, steps, at_a_time, at_once, terms, room_down, room_across, panel, *told = numbers
+    rows, columns, part_of_terms, *told = told
+    (all_rows, *of_a), (all_columns, *of_b) = told[:OF_OPERAND], told[OF_OPERAND:]
+    rest, column_block = divide(e, "%k", across)
+    member, row_block = divide(e, rest, down)
+    low = e.op(f"mul nuw nsw i64 {row_block}, {blocks}")
+    high = e.least(e.op(f"add nuw nsw i64 {low}, {blocks}"), _panels_of(e, rows))
+    left = e.op(f"mul nuw nsw i64 {column_block}, {panels}")
+    right = e.least(e.op(f"add nuw nsw i64 {left}, {panels}"), _panels_of(e, columns))
+    at_sizes = e.op(f"sub nsw i64 {panel}, {8 * SIDE}")
+    ends = e.op(f"icmp eq i64 {e.op(f'add nuw nsw i64 {first_term}, {part_of_terms}')}, {terms}")
+    panels_of_a, panels_of_b = (
+        e.element(x, "i8", e.op(f"mul i64 {e.op(f'mul i64 {member}, {many}')}, {panel}"))
+        for x, many in ((panels_of_a, room_down), (panels_of_b, room_across))
+    )
+    member = e.op(f"add nuw nsw i64 {first_member}, {member}")
+    a, b = member_of(e, a, member, of_a[2:]), member_of(e, b, member, of_b[2:])
+    a = e.element(a, "i8", e.op(f"mul nsw i64 {first_row}, {of_a[0]}"))
+    b = e.element(b, "i8", e.op(f"mul nsw i64 {first_column}, {of_b[0]}"))
+    first_row = e.op(f"add nuw nsw i64 {e.op(f'mul nuw nsw i64 {member}, {all_rows}')}, {first_row}")
+    line = e.op(f"mul nuw nsw i64 {all_columns}, {FLOAT.bytes}")
+    c = e.element(c, "i8", e.op(f"mul nuw nsw i64 {first_row}, {line}"))
+    c = e.element(c, FLOAT.memory, first_column)
+    e.do(f"call void @llvm.x86.ldtilecfg(ptr {amx.configuration(e)})")
+    step, by_steps = e.begin_loop(0, steps, at_a_time)
+    some = e.least(at_a_time, e.op(f"sub nsw i64 {steps}, {step}"))
+    adds = e.op(f"icmp ne i64 {e.op(f'or i64 {step}, {first_term}')}, 0")
+    later = e.op(f"add nuw nsw i64 {step}, {some}")
+    is_last = e.op(f"and i1 {ends}, {e.op(f'icmp eq i64 {later}, {steps}')}")
+    of_step = e.op(f"mul nuw nsw i64 {step}, {STEP}")
+    group, by_groups = e.begin_loop(left, right, at_once)
+    end = e.least(e.op(f"add nuw nsw i64 {group}, {at_once}"), right)
+    i, by_rows = e.begin_loop(low, high)
+    j, by_columns = e.begin_loop(group, end)
+    row, column = (e.op(f"mul nuw nsw i64 {x}, {SIDE}") for x in (i, j))
+    there = [e.least(e.op(f"sub nsw i64 {x}, {at}"), SIDE) for x, at in ((rows, row), (columns, column))]
+    own_panels = [
+        e.element(x, "i8", e.op(f"mul nuw nsw i64 {k}, {panel}")) for x, k in ((panels_of_a, i), (panels_of_b, j))
+    ]
+    of_a, of_b = of_a[:2], of_b[:2]
+    parts = [e.element(x, "i8", of_step) for x in own_panels]
+    of_c = e.element(e.element(c, "i8", e.op(f"mul nuw nsw i64 {row}, {line}")), FLOAT.memory, column)
+    given = f"i64 {some}, i64 {line}, i64 {there[1]}, i64 {there[0]}, i1 {adds}"
+    e.do(f"call void @{block}(ptr {parts[0]}, ptr {parts[1]}, ptr {of_c}, {given})")
+    with when(e, is_last):
+        sizes = [e.element(x, "i8", at_sizes) for x in own_panels]
+        lines = [
+            e.element(x, "i8", e.op(f"mul nsw i64 {at}, {by[0]}")) for x, at, by in ((a, row, of_a), (b, column, of_b))
+        ]
+        places = ", ".join(f"ptr {x}" for x in (*sizes, *lines, of_c))
+        extents = ", ".join(f"i64 {x}" for x in (terms, *of_a, *of_b, line, *there))
+        e.do(f"call void @{look}({places}, {extents})")
+    e.end_loop(by_columns)
+    e.end_loop(by_rows)
+    e.end_loop(by_groups)
+    e.end_loop(by_steps)
+    e.do("call void @llvm.x86.tilerelease()")
+    if after is not None:
+        own += [e.element(table, "i64", count)] if after.sizes else []
+        bounds = [
+            e.op(f"add nuw nsw i64 {first_row}, {e.least(e.op(f'mul i64 {x}, {SIDE}'), rows)}") for x in (low, high)
+        ]
+        with when(e, ends):
+            e.do(f"call void @{after.name}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {x}' for x in bounds)])})")
+    return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _panels_of(e: Emitter, side: str) -> str:
+    return e.op(f"udiv i64 {e.op(f'add nuw nsw i64 {side}, {SIDE - 1}')}, {SIDE}")
