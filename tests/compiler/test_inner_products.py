@@ -63,6 +63,18 @@ def test_nothing_is_written_for_them(case):
     assert text.count("nest for") + text.count("nest reduce") == 1
 
 
+@pytest.mark.parametrize("dtypes", [("bfloat16", "bfloat16"), ("float16", "float16"), ("bfloat16", "float32")])
+@pytest.mark.parametrize("spec, shape", [("k,k->", (5000,)), ("ik,ik->i", (90, 70)), ("ki,ki->i", (70, 90))])
+def test_halves_are_widened_where_they_are_multiplied(spec, shape, dtypes):
+    """Neither vector is written as floats; the bits are those of the product of floats in memory."""
+    x, y = (jnp.asarray(RNG.standard_normal(shape), t) for t in dtypes)
+    product = jax.jit(lambda x, y: jnp.einsum(spec, x, y))
+    made = jax.jit(lambda x, y: jnp.einsum(spec, x, y))(x.astype("float32"), y.astype("float32"))
+    assert np.array_equal(product(x, y), made.astype(jnp.promote_types(*dtypes)))
+    text = product.lower(x, y).compile().as_text("program")
+    assert f"[{4 * x.size}]" not in text.replace(f"argument 1[{y.nbytes}]", ""), text
+
+
 @pytest.mark.parametrize("spec", ["k,k->", "ik,ik->i", "ik,k->i", "k,ik->i"])
 def test_complex_products_are_loops_where_terms_lie_side_by_side(spec):
     """BLAS takes ten times as long for one sum of products, and reads conjugates that were written before."""

@@ -34,7 +34,7 @@ ROWS = [
     (TEXTS, "compiler/test_inner_products.py", "test_nothing_is_written_for_them",
      "test_complex_products_are_loops_where_terms_lie_side_by_side",
      "test_terms_of_what_is_turned_are_added_up_in_the_order_of_the_other",
-     "test_integers_are_widened_where_they_are_multiplied",
+     "test_integers_are_widened_where_they_are_multiplied", "test_halves_are_widened_where_they_are_multiplied",
      "test_weights_of_bytes_are_widened_where_they_are_multiplied", "test_matrices_that_take_long_are_made_before"),
     (BITS, "compiler/test_inner_products.py", "test_the_bits_are_those_of_what_lies_in_memory"),
     (TEXTS, "compiler/test_scaled_products.py", "test_other_factors_stay", "test_a_large_operand_is_not_written"),

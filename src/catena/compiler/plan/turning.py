@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from catena.compiler.graph.forms import Map, Transpose
 from catena.compiler.graph.insertion import Writer, insert
-from catena.compiler.graph.products import fills_lanes_turned, spread
+from catena.compiler.graph.products import fills_lanes_turned, read_once, spread
 from catena.compiler.graph.region import Region, Value
 from catena.compiler.graph.transposes import adds_along_lines, in_memory, product_under, turnable
 from catena.compiler.machine import Machine
@@ -59,8 +59,12 @@ def _multiplied(v: Value) -> list[Value]:
 
 
 def _reads_once(v: Value, machine: Machine) -> bool:
-    """Whether a product with a vector, computed by a loop nest, is of widened floats, which nobody need write then."""
+    """Whether a product with a vector, computed by a loop nest, is of widened floats, which nobody need write then. Of
+    two vectors, the loop converts both, as what it multiplies is of one type still.
+    """
     if v.form != "dot" or not v.size or KIND[v.dtype] != "f" or product_kinds.has_tiles(v, machine):
+        return False
+    if len(read_once(v)) > 1:
         return False
     vector, matrix = _with_vector(v)
     under = in_memory(matrix, ())[0]
