@@ -103,7 +103,7 @@ def test_triangular_solutions_fulfil_their_equations(step, n, dtype):
             np.testing.assert_allclose(used @ x if left else x @ used, b, atol=5 * BOUND[dtype] * scale)
 
 
-SIDES = [(1, 33), (4, 100), (32, 64), (33, 32), (47, 70), (64, 129), (128, 40), (129, 40), (513, 40)]
+SIDES = [(1, 33), (4, 100), (32, 64), (33, 32), (47, 70), (64, 129), (128, 40), (129, 40), (513, 40), (1025, 40)]
 
 
 @pytest.mark.share(16)
@@ -135,13 +135,32 @@ def test_a_system_by_itself_has_vectors_along_its_sides(left):
     assert "fsub contract <16 x float>" in text and "fsub contract float" not in text
 
 
-def test_sides_do_not_hang_on_each_other():
+@pytest.mark.parametrize("n", [20, 200])
+def test_sides_do_not_hang_on_each_other(n):
     """A side has the same solution among others, in another place, and with fewer."""
-    a, b = regular(20, 20, dtype=np.float32), normal(20, 200).astype(np.float32)
+    a, b = regular(n, n, dtype=np.float32), normal(n, 200).astype(np.float32)
     solve = jax.jit(lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True))
     x = np.asarray(solve(a, b))
     np.testing.assert_array_equal(solve(a, b[:, ::-1])[:, ::-1], x)
-    np.testing.assert_array_equal(solve(a, b[:, 60:61]), x[:, 60:61])
+    np.testing.assert_array_equal(solve(a, b[:, 60:101]), x[:, 60:101])
+    if n == 20:
+        np.testing.assert_array_equal(solve(a, b[:, 60:61]), x[:, 60:61])
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_unknowns_do_not_hang_on_those_that_are_found_later(lower):
+    """Neither on the tiles and blocks of many of them."""
+    n, first = 210, 101
+    a, b = regular(n, n, dtype=np.float32), normal(n, 70).astype(np.float32)
+    solve = jax.jit(lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=lower))
+    begun = slice(0, first) if lower else slice(n - first, n)
+    np.testing.assert_array_equal(solve(a[begun, begun], b[begun]), np.asarray(solve(a, b))[begun])
+
+
+def test_a_system_of_many_sides_is_one_step():
+    solve = lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True)  # noqa: E731
+    a, b = np.ones((3, 400, 400), np.float32), np.ones((3, 400, 300), np.float32)
+    assert jax.jit(solve).lower(a, b).as_text().count("\n  v") == 1
 
 
 @pytest.mark.parametrize("left", [True, False])

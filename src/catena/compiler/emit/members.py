@@ -13,39 +13,28 @@ Index = int | str  # a number, or the name of a loop's variable
 class Members:
     """Members of a batch, one to a lane. In memory, the elements of each lie side by side; in a slot, there is a vector
     for each element. Where there are fewer elements than lanes, masks say which are moved, if the processor has them.
-    Those of which several in a row have the first operand together (`sharing`) are alone in a lane, and copied whole.
     """
 
-    def __init__(
-        self, e: Emitter, lanes: int, masked: bool, pointers: list[str], first: str, batch: int, sharing: int = 1
-    ):
-        self.e, self.lanes, self.masked, self.pointers, self.sharing = e, lanes, masked, pointers, sharing
+    def __init__(self, e: Emitter, lanes: int, masked: bool, pointers: list[str], first: str, batch: int):
+        self.e, self.lanes, self.masked, self.pointers = e, lanes, masked, pointers
         # In the last group, lanes beyond the batch do as its last member's does, and write the same again.
         beyond = (e.op(f"add nsw i64 {first}, {k}") for k in range(lanes))
         self.members = [e.least(x, e.size(batch - 1)) for x in beyond]
 
     def bring(self, k: int, slot: str, count: int, t: Type) -> None:
         """Fills the slot with `count` elements of each member, from the memory of pointer `k`."""
-        if self.sharing > 1:
-            self._copy(slot, self._place(k, self.members[0], count * t.bytes), count * t.bytes)
-        else:
-            self._exchange(self._bring, k, slot, count, t)
+        self._exchange(self._bring, k, slot, count, t)
 
     def give_back(self, k: int, slot: str, count: int, t: Type) -> None:
         """Writes the elements in the slot to the memory of pointer `k`."""
-        if self.sharing > 1:
-            self._copy(self._place(k, self.members[0], count * t.bytes), slot, count * t.bytes)
-        else:
-            self._exchange(self._return, k, slot, count, t)
-
-    def _copy(self, to: str, of: str, size: int) -> None:
-        self.e.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {of}, i64 {size}, i1 false)")
+        self._exchange(self._return, k, slot, count, t)
 
     def _exchange(self, move: Callable, k: int, slot: str, count: int, t: Type) -> None:
         """Moves `count` elements of each lane in squares of as many as there are lanes; the last square begins where
         it ends with the last element, or is cut where there are fewer than it has.
         """
-        places = [self._place(k, member, count * t.bytes) for member in self.members]
+        offsets = (self.e.op(f"mul nsw i64 {member}, {count * t.bytes}") for member in self.members)
+        places = [self.e.element(self.pointers[k], "i8", offset) for offset in offsets]
         whole, rest = divmod(count, self.lanes)
         if whole == 1:
             move(slot, places, 0, self.lanes, t)
@@ -55,12 +44,6 @@ class Members:
             self.e.end_loop(opened)
         if rest:
             move(slot, places, max(count - self.lanes, 0), min(self.lanes, count), t)
-
-    def _place(self, k: int, member: str, size: int) -> str:
-        """Where a member's elements are; of the first operand, which several members may have together."""
-        if k == 0 and self.sharing > 1:
-            member = self.e.op(f"udiv i64 {member}, {self.e.size(self.sharing)}")
-        return self.e.element(self.pointers[k], "i8", self.e.op(f"mul nsw i64 {member}, {size}"))
 
     def _bring(self, slot: str, places: list[str], at: Index, count: int, t: Type) -> None:
         e, v = self.e, vector(t.memory, self.lanes)

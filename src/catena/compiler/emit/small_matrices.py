@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from catena.compiler.emit import ops, tasks
+from catena.compiler.emit import many_sides, ops, tasks
 from catena.compiler.emit.branches import when
 from catena.compiler.emit.complex_matrices import ComplexGroup
 from catena.compiler.emit.emitter import Emitter
@@ -31,16 +31,19 @@ PARTS = {"complex64": "float32", "complex128": "float64"}  # of complex numbers,
 
 def small_matrices(w, step: SmallMatrices) -> None:
     """Writes a routine for every member of a batch."""
+    if step.routine == "many_sides":
+        many_sides.many_sides(w, step)
+        return
     is_complex, stored = step.type in PARTS, TYPES[PARTS.get(step.type, step.type)]
     t = TYPES["float64"] if step.routine in WIDER else stored
     group_of = ComplexGroup if is_complex else Group
     width = w.machine.vector_bytes // t.bytes
-    lanes = width if 2 * step.batch >= width and step.sharing == 1 else 1  # what many share is read once, by itself
+    lanes = width if 2 * step.batch >= width else 1
     masked = "avx512f" in w.machine.features
 
     def run(e: Emitter, own: list[str], group: str) -> None:
         first = e.op(f"mul nsw i64 {group}, {lanes}")
-        members = Members(e, lanes, masked, own, first, step.batch, step.sharing)
+        members = Members(e, lanes, masked, own, first, step.batch)
         ROUTINES[step.routine](group_of(t, stored, width, step, members))
 
     pointers = [w.pointer(b) for b in (*step.ins, *step.outs)]

@@ -169,10 +169,9 @@ class HowToSolve(NamedTuple):
 
 
 class SmallMatrices(NamedTuple):
-    routine: str  # cholesky, lu, triangular_solve or eigenvalues
+    routine: str  # cholesky, lu, triangular_solve, many_sides or eigenvalues
     batch: int
     how: HowToSolve = HowToSolve(True, True, False, False)  # of no matter to others
-    sharing: int = 1  # members, one after the other, that have the same first operand
 
 
 class Host(NamedTuple):

@@ -86,9 +86,8 @@ def _is_eliminated(*matrices) -> bool:
 
 
 def small(b, routine: str, ins: list, outs: list, how: HowToSolve | None = None) -> list:
-    """A routine of the program's own on every batch member; several in a row may have the first operand together."""
-    first, batch = math.prod(ins[0].shape[:-2]), math.prod(ins[-1].shape[:-2])
-    params = SmallMatrices(routine, batch, sharing=batch // max(first, 1))
+    """A routine of the program's own on every batch member."""
+    params = SmallMatrices(routine, math.prod(ins[0].shape[:-2]))
     return b.multi("small_matrices", ins, outs, params if how is None else params._replace(how=how))
 
 
@@ -148,15 +147,11 @@ def _triangular_solve(b, a, x, *, outs, left_side, lower, transpose_a=0, unit_di
     if conjugate_a and transposed == 0 or transposed == 2 and _is_eliminated(a, x):
         a = b.map("conj", a)
     if _is_eliminated(a, x):
-        return [_small_system(b, a, x, how)]
-    if x.size and not _is_complex(a) and triangular.is_cut(a, x, how.left, SMALL):
-        return [triangular.solve(b, a, x, how, SMALL, _small_system)]
+        return small(b, "triangular_solve", [a, x], [(x.shape, x.dtype)], how)
+    if x.size and not _is_complex(a) and triangular.has_many_sides(a, x, how.left, SMALL):
+        return [triangular.solve(b, a, x, how)]
     routine = unkept(lapack_calls.trsm)(_dtype(a), *x.shape[-2:], left_side, lower, transposed, unit_diagonal)
     return call(b, routine, [a, x], x.shape[:-2])
-
-
-def _small_system(b, a, x, how: HowToSolve):
-    return small(b, "triangular_solve", [a, x], [(x.shape, x.dtype)], how)[0]
 
 
 def _lu(b, a, *, outs, **_):

@@ -12,10 +12,9 @@ from catena.compiler.plan.steps import SmallMatrices
 
 def small_matrices(memory: Memory, step: SmallMatrices) -> None:
     """A routine for every member of a batch."""
-    operands = [memory[b].view(step.type).reshape(-1, *shape) for b, shape in zip(step.ins, step.shapes)]
-    first = np.repeat(operands[0], step.sharing, axis=0)
+    operands = (memory[b].view(step.type).reshape(step.batch, *shape) for b, shape in zip(step.ins, step.shapes))
     with np.errstate(all="ignore"):
-        results = ROUTINES[step.routine](step, first, *(x.copy() for x in operands[1:]))
+        results = ROUTINES[step.routine](step, *(x.copy() for x in operands))
     for buffer, result in zip(step.outs, results, strict=True):
         memory[buffer].view(result.dtype)[:] = result.reshape(-1)
 
@@ -69,5 +68,6 @@ ROUTINES: dict[str, Callable[..., list[np.ndarray]]] = {
     "cholesky": _cholesky,
     "eigenvalues": _eigenvalues,
     "lu": _lu,
+    "many_sides": _triangular_solve,
     "triangular_solve": _triangular_solve,
 }

@@ -58,7 +58,7 @@ def small_matrices(p: Planner, frame: Frame, i: int, node: Value) -> None:
     units = n.batch * work
     p.costs.units += units
     frame.steps.append(
-        SmallMatrices(n.routine, n.how, NAMES[node.args[0].dtype], shapes, n.batch, n.sharing, ins, outs, work, units)
+        SmallMatrices(n.routine, n.how, NAMES[node.args[0].dtype], shapes, n.batch, ins, outs, work, units)
     )
 
 

@@ -368,7 +368,6 @@ class SmallMatrices(Call):
     type: str
     shapes: list[tuple[int, int]]  # of a member's operands
     batch: int
-    sharing: int  # members, one after the other, that have the same first operand
     ins: list[Buffer]
     outs: list[Buffer]
     work: int  # elementary operations for a member
