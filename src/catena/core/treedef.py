@@ -547,17 +547,17 @@ def _unflatten_steps(treedef: PyTreeDef) -> list[tuple]:
         if node._kind is None:
             fresh += 1
             continue
-        unflatten = None if node._kind is NONE else node._kind.unflatten
-        if type(node._data) is KeptDict:
-            unflatten = _from_copies(unflatten)
-        steps.append((fresh, len(node._children), unflatten, node._data))
+        steps.append((fresh, len(node._children), _rebuilder(node._kind, node._data), node._data))
         fresh = 0
     treedef._steps = steps = steps or [(1, 1, None, None)]
     return steps
 
 
-def _from_copies(unflatten: Callable) -> Callable:
-    return lambda data, children: unflatten(dict(data), children)
+def _rebuilder(kind: NodeKind, data: Any) -> Callable | None:
+    if kind is NONE:
+        return None
+    unflatten = kind.unflatten
+    return (lambda data, children: unflatten(dict(data), children)) if type(data) is KeptDict else unflatten
 
 
 def _hash_node(node: PyTreeDef, children: list[int]) -> int:

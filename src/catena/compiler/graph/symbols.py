@@ -17,7 +17,7 @@ import functools
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -61,12 +61,20 @@ def is_recording() -> bool:
     return _state.record is not None
 
 
+class Kept(Protocol):
+    """What `functools.lru_cache` makes of a function."""
+
+    __wrapped__: Callable
+
+    def __call__(self, *args) -> Any: ...
+
+
 def remembered(maxsize: int) -> Callable:
     """`functools.lru_cache`, which numbers that record pass by: to find them there is to decide what they are."""
     return lambda function: unkept(functools.lru_cache(maxsize)(function))
 
 
-def unkept(kept: Callable) -> Callable:
+def unkept(kept: Kept) -> Callable:
     """A function that `functools.lru_cache` decorates, as `remembered` has it."""
     function = kept.__wrapped__
     return functools.wraps(function)(lambda *args: kept(*args) if is_plain(args) else function(*args))
