@@ -1168,3 +1168,19 @@ def test_a_leaked_value_names_the_line_that_made_it():
         with pytest.raises((TypeError, jax.errors.UnexpectedTracerError)) as caught:
             use()
         assert f"test_bad_input.py:{line} (leaks)" in str(caught.value)
+
+
+KEY = jax.random.key(0)
+EITHER = {  # what is meant, and what JAX 0.10.2 raises
+    "minval": (lambda: jax.random.uniform(KEY, (2,), minval=A), ValueError, TypeError),
+    "tri": (lambda: jnp.tri(-1), ValueError, TypeError),
+    "split": (lambda: jnp.split(A, 0), ValueError, ZeroDivisionError),
+    "categorical": (lambda: jax.random.categorical(KEY, A, axis=3), ValueError, IndexError),
+}
+
+
+@pytest.mark.parametrize(("action", "one", "other"), EITHER.values(), ids=EITHER)
+def test_errors_are_caught_as_either_of_two(action, one, other):
+    for kind in (one, other):
+        with pytest.raises(kind):
+            action()

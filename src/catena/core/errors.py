@@ -138,6 +138,14 @@ class ShardingTypeError(Exception):
     """It does not follow from the shardings of the operands how a result is to be split."""
 
 
+class SizeError(TypeError, ValueError):
+    """Sizes that cannot be. JAX raises a ValueError in some functions and a TypeError in others; this is both."""
+
+
+class SectionsError(ValueError, ZeroDivisionError):
+    """An axis was to be split into no parts: a ValueError in NumPy, a ZeroDivisionError in JAX."""
+
+
 class JaxprTypeError(TypeError):
     """A jaxpr that does not type-check."""
 

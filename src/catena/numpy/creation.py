@@ -16,6 +16,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
+from catena.core.errors import SizeError
 from catena.core.shapes import check_axes, check_positions, is_plain
 from catena.core.trace import Tracer
 from catena.lax.whole import whole
@@ -338,7 +339,7 @@ def _size(n, name: str, argument: str) -> int:
 
 def _checked_length(n, name: str):
     if isinstance(n, int | np.integer) and n < 0:
-        raise ValueError(f"{name}: negative dimensions are not allowed, got {n}")
+        raise SizeError(f"{name}: negative dimensions are not allowed, got {n}")
     return n
 
 

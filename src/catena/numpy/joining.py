@@ -16,6 +16,7 @@ import numpy as np
 from catena import lax
 from catena.core.array import Array, make_array
 from catena.core.context import context
+from catena.core.errors import SectionsError
 from catena.core.shapes import MOST_AXES, check_axes
 from catena.lax.join import tiled
 from catena.numpy.boundary import (
@@ -394,7 +395,7 @@ def _section_sizes(name: str, indices_or_sections, n: int, uneven: bool) -> list
         return [b - a for a, b in itertools.pairwise([0, *ends, n])]
     count = static_int(indices_or_sections, what)
     if count <= 0:
-        raise ValueError(f"{name}: number of sections must be positive, got {count}")
+        raise SectionsError(f"{name}: number of sections must be positive, got {count}")
     each, rest = divmod(n, count)
     if rest and not uneven:
         raise ValueError(

@@ -15,7 +15,7 @@ from catena.core.shapes import broadcast_shapes, check_positions
 from catena.core.zeros import get_aval
 from catena.lax.structure import canonical_axis, told
 from catena.lax.whole import whole
-from catena.numpy import asarray, cumsum, searchsorted, take
+from catena.numpy import asarray, boundary, cumsum, searchsorted, take
 from catena.random.continuous import _gumbel, checked_mode
 from catena.random.kernels import remembered
 from catena.random.keys import asked_shape, consumed_key, pair
@@ -228,7 +228,7 @@ def categorical(
             "categorical: logits must be floats, as the noise that is added to them, got "
             f"{dtypes.dtype_name(logits.dtype)}: categorical(key, logits.astype(float))"
         )
-    axis = canonical_axis(axis, logits.ndim, "axis")
+    axis = boundary.canonical_axis(operator.index(axis), logits.ndim)  # an IndexError in JAX
     others = logits.shape[:axis] + logits.shape[axis + 1 :]
     shape = others if shape is None else asked_shape(shape)
     extra = shape[: len(shape) - len(others)]

@@ -9,6 +9,7 @@ import numpy as np
 from catena.core import config, dtypes
 from catena.core.array import ExtendedArray
 from catena.core.context import context
+from catena.core.errors import SizeError
 from catena.core.placed import follow
 from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
@@ -102,7 +103,7 @@ def shape_of(shape, name: str, *operands) -> tuple:
 def check_broadcasts(name: str, shape: tuple, own: tuple):
     fits = len(own) <= len(shape) and all(a in (1, b) for a, b in zip(reversed(own), reversed(shape)))  # noqa: B905
     if not fits:
-        raise ValueError(
+        raise SizeError(
             f"{name} parameter shapes must be broadcast-compatible with shape argument, and the result "
             f"of broadcasting the shapes must equal the shape argument, but got {own} for shape argument {shape}."
         )
