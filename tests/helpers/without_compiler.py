@@ -37,6 +37,7 @@ ROWS = [
      "test_integers_are_widened_where_they_are_multiplied", "test_halves_are_widened_where_they_are_multiplied",
      "test_weights_of_bytes_are_widened_where_they_are_multiplied", "test_matrices_that_take_long_are_made_before"),
     (BITS, "compiler/test_inner_products.py", "test_the_bits_are_those_of_what_lies_in_memory"),
+    (TEXTS, "compiler/test_parts_of_products.py", "test_parts_are_not_copied"),
     (TEXTS, "compiler/test_scaled_products.py", "test_other_factors_stay", "test_a_large_operand_is_not_written"),
     (TEXTS, "compiler/test_slices.py", "test_they_are_not_copied", "test_of_constants"),
     (TEXTS, "compiler/test_trimming.py", "test_rows_that_nobody_reads_are_not_computed",

@@ -234,15 +234,14 @@ def others(x: Value, *taken) -> list[int]:
 def _left(p: Planner, frame: Frame, x: Value, dims, rows: int) -> tuple[Buffer, Members, int, bool]:
     """Where the left operand is, its elements from a member and from a row to the next, and whether it is a copy."""
     members, _, terms = (math.prod(x.shape[d] for d in group) for group in dims)
-    found, each = views.strides(frame, x), BYTES // x.dtype.itemsize
+    found, each = views.lies(frame, x), BYTES // x.dtype.itemsize
     if found is not None and rows >= SIDE and terms % each == 0:
-        base, steps = found
         by_member, (by_row, by_term) = (
-            member_steps(x, steps, dims[0]),
-            (views.group(x, steps, group) for group in dims[1:]),
+            member_steps(x, found.strides, dims[0]),
+            (views.group(x, found.strides, group) for group in dims[1:]),
         )
         if by_member is not None and by_row is not None and by_term == 1:
-            return p.address(frame, base), by_member, by_row, False
+            return views.address(p, frame, found), by_member, by_row, False
     room = [members, max(rows, SIDE), -(-terms // each) * each]
     order = [d for group in dims for d in group]
     by_member = Members(members, 0, room[1] * room[2])
@@ -286,16 +285,16 @@ def _right(
         outside.made.append(made)
         return made, None
     form, packed = Panels(TYPES[NAMES[x.dtype]], *shape, ALONE, 0), None
-    found, size = views.strides(frame, x), form.members * form.panels * form.panel
-    lies = None if found is None else _as_it_lies(form, x, found[1], dims)
+    found, size = views.lies(frame, x), form.members * form.panels * form.panel
+    lies = None if found is None else _as_it_lies(form, x, found.strides, dims)
     if found is not None and lies is not None and lies.has_terms_side_by_side and not in_tasks:
         made = p.allocate_anew(size) if anew else p.allocate(size)
-        launch(p, frame, _words(frame, found[0], made, lies))
+        launch(p, frame, _words(frame, found.base, made, lies))
         return made, None
     if found is not None and lies is not None and in_tasks:
-        return p.address(frame, found[0]), lies
+        return p.address(frame, found.base), lies
     if found is not None and lies is not None:
-        source, form = p.address(frame, found[0]), lies
+        source, form = p.address(frame, found.base), lies
     else:
         source = packed = copied(p, frame, moved(frame, x, [d for group in dims for d in group], shape))
         form = form._replace(by_member=Members(form.members, 0, form.terms * form.columns), by_term=form.columns)

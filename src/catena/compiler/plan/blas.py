@@ -22,17 +22,16 @@ from catena.core.dtypes import KIND
 def _matrix(p: Planner, frame: Frame, x: Value, batch, rows, columns) -> tuple[Buffer, tuple[int, int, int]]:
     """Where `x` is as batches of matrices, and the strides of batches, rows and columns; one of the last two is 1."""
     r, c = (math.prod(x.shape[d] for d in dims) for dims in (rows, columns))
-    found = views.strides(frame, x)
+    found = views.lies(frame, x)
     if found is not None:
-        base, steps = found
-        groups = [g for g in (views.group(x, steps, dims) for dims in (batch, rows, columns)) if g is not None]
+        groups = [g for g in (views.group(x, found.strides, dims) for dims in (batch, rows, columns)) if g is not None]
         if len(groups) == 3:
             s, down, across = groups
             down, across = (down or (1 if across != 1 else c)), (across or (1 if down != 1 else r))
             if r == 1:
                 down = max(c, 1) if across == 1 else 1
             if (down == 1 and across >= r) or (across == 1 and down >= c):
-                return p.address(frame, base), (s, down, across)
+                return views.address(p, frame, found), (s, down, across)
     order = (*batch, *rows, *columns)
     moved = beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
     return copied(p, frame, moved), (r * c, c, 1)

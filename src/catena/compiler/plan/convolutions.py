@@ -14,6 +14,7 @@ from catena.compiler.plan.copies import beside, laid_out
 from catena.compiler.plan.fuse import Step
 from catena.compiler.plan.launches import launch, launch_alike
 from catena.compiler.plan.planner import Frame, Planner
+from catena.compiler.plan.strided import Lies, row_major
 
 ROWS = 2  # places of a convolution that share the weights they read
 PARTS, TERMS_OF_PART = 8, 1024  # of a long sum that is taken in parts: so many at most, of so many terms at least
@@ -36,7 +37,8 @@ def _by_windows(p: Planner, frame: Frame, step: Step, v: Value) -> None:
     """A convolution whose rows are the places of windows."""
     lhs, rhs = v.args
     n: Convolve = v.params
-    (a, sa), (b, sb), sc = views.stored_strides(frame, lhs), views.stored_strides(frame, rhs), views.row_major(v.shape)
+    a, b, sc = views.in_memory(frame, lhs), views.in_memory(frame, rhs), row_major(v.shape)
+    sa, sb = a.strides, b.strides
     (image, c, *space), (o, inner, *taps) = n.lhs_spec, n.rhs_spec
     terms = [(Axis(rhs.shape[e], sa[d] * r, sb[e], 0), e) for d, e, r in zip(space, taps, n.dilation)]
     groups, members = n.feature_groups * n.batch_groups, rhs.shape[o]
@@ -125,10 +127,11 @@ def _by_places(p: Planner, frame: Frame, step: Step, v: Value) -> None:
     x, w = v.args
     n: Convolve = v.params
     (image, c, *space), (o, inner, *taps) = n.lhs_spec, n.rhs_spec
-    (a, sa), (b, sb), sc = views.stored_strides(frame, w), views.stored_strides(frame, x), views.row_major(v.shape)
-    moved = sb[space[-1]] != 1
+    a, b, sc = views.in_memory(frame, w), views.in_memory(frame, x), row_major(v.shape)
+    moved = b.strides[space[-1]] != 1
     if moved:
-        b, sb = laid_out(p, frame, x, "its places are brought side by side"), views.row_major(x.shape)
+        b = Lies(laid_out(p, frame, x, "its places are brought side by side"), row_major(x.shape))
+    sa, sb = a.strides, b.strides
     steps = [sb[image], *(sb[d] * s for d, s in zip(space[:-1], n.strides))]
     members = [Axis(extent, 0, step, c) for extent, step, c in zip(v.shape[:-2], steps, sc)]
     terms = [Axis(w.shape[e], sa[e], sb[d] * r, 0) for d, e, r in zip(space, taps, n.dilation)]
@@ -136,7 +139,7 @@ def _by_places(p: Planner, frame: Frame, step: Step, v: Value) -> None:
     axes = (members, [Axis(v.shape[-2], sa[o], 0, sc[-2])], terms, [Axis(v.shape[-1], 0, 1, 0)])
     tiled.contract(p, frame, step, (a, b), axes, None)
     if moved:
-        p.free_here(frame, (frame.blocks[b.number],))
+        p.free_here(frame, (frame.blocks[b.base.number],))
 
 
 def _split(frame: Frame, x: Value, d: int, groups: int) -> tuple[Value, list[int]]:

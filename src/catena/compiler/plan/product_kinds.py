@@ -13,7 +13,7 @@ from catena.compiler.graph.transposes import in_memory
 from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.loops import COPIES
 from catena.compiler.machine import Machine
-from catena.compiler.plan import views
+from catena.compiler.plan.strided import row_major
 from catena.core.dtypes import KIND
 
 FEW = 3  # rows or columns of a product whose lanes are terms, if these lie side by side in the other operand
@@ -167,7 +167,7 @@ def is_vector_second(v: Value) -> bool:
 def apart(x: Value, terms) -> int:
     """The elements of memory from one of the terms to the next, the least of them; 0 where there are none."""
     x, dims = in_memory(x, terms)
-    steps = views.row_major(x.shape)
+    steps = row_major(x.shape)
     return min((steps[d] for d in dims), default=0)
 
 

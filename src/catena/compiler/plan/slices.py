@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from catena.compiler.graph.region import Value
 from catena.compiler.plan.memory import SLOT_BYTES
-from catena.compiler.plan.storage import RESULT, Storage
-
-KEPT = ("input", "constant")  # forms of values that lie in memory as long as their region runs
+from catena.compiler.plan.storage import KEPT, RESULT, Storage
 
 
 def is_part(storage: Storage, v: Value) -> bool:

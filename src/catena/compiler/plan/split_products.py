@@ -269,10 +269,10 @@ def _operand(
                 outside.frame.steps.append(Splitting(made.lines, made.lies, made.panels))
             outside.made.extend(made.own)
         return made._replace(splits=False, own=())
-    found, own = views.strides(frame, x), []
-    lines = None if found is None else _as_it_lies(x, found[1], shape, dims, is_left)
+    found, own = views.lies(frame, x), []
+    lines = None if found is None else _as_it_lies(x, found.strides, shape, dims, is_left)
     if found is not None and lines is not None:
-        lies = p.address(frame, found[0])
+        lies = views.address(p, frame, found)
     else:
         members, side, terms = shape
         lies = copied(p, frame, amx.moved(frame, x, [d for group in dims for d in group], shape), anew)

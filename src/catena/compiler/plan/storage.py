@@ -14,7 +14,7 @@ from collections.abc import Collection
 from catena.compiler.graph.forms import COSTLY, FORMS, PARTS, Map
 from catena.compiler.graph.products import is_read_once, read_once
 from catena.compiler.graph.region import Region, Value
-from catena.compiler.plan import cuts
+from catena.compiler.plan import cuts, strided
 from catena.compiler.plan.kernel_length import (
     FAR,
     MAX_KERNEL,
@@ -34,6 +34,7 @@ MOST_MOVED = 12  # the same for all readers of what is made of neighbours
 FAR_AGAIN, MOST_FAR = 24, 36  # the same two numbers for what no near cache holds
 CHEAP_BESIDE = 8  # the same of what is nothing beside what it is computed for: see `_is_beside`
 RESULT = "it is a result"
+KEPT = ("input", "constant")  # forms of values that lie in memory as long as their region runs
 MOST_MADE_THERE = 32  # values that the matrix of a product with a vector is made of, where it is multiplied
 WIDE = 8  # elements in a row
 LANES = 16  # the least elements in a row along which lanes lie, whatever folds it
@@ -463,7 +464,7 @@ def _needed(region: Region, live: list[Value]) -> dict[int, str]:
         if where == "all":
             read = v.args
         elif where == "bare":
-            read = tuple(under_transposes(a) for a in v.args if not _is_made_there(a, v))
+            read = tuple(_read_by(v, a) for a in v.args if not _is_made_there(a, v))
         elif where == "first":
             read = (v.args[0], *(a for a in v.args[1:] if FORMS[a.form].inline and _reaches(a, v.args[0])))
         elif v.form == "reshape" and v.number in needed:
@@ -474,6 +475,19 @@ def _needed(region: Region, live: list[Value]) -> dict[int, str]:
         for a in read:
             needed.setdefault(a.number, reason)
     return needed
+
+
+def _read_by(product: Value, v: Value) -> Value:
+    """What a product reads for an operand: what transposes are of; of one that is a slice of what is made as a whole,
+    such as one of several parts of a product, that, at strides. Narrow numbers are read several at once.
+    """
+    bare = under_transposes(v)
+    if product.form != "dot" or read_once(product) or v.dtype.itemsize < WHOLE or not v.size:
+        return bare
+    found = strided.below(v, lambda x: x.form not in strided.VIEWS)
+    if found is None or 1 not in found.strides or found.base.size == v.size or found.base.form in KEPT:
+        return bare
+    return bare if FORMS[found.base.form].inline or found.base.form in PARTS else found.base
 
 
 def _is_made_there(v: Value, product: Value) -> bool:

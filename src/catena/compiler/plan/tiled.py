@@ -28,6 +28,7 @@ from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.program import NULL, Buffer
 from catena.compiler.plan.steps import Contract
 from catena.compiler.plan.stitch import RowGroup
+from catena.compiler.plan.strided import row_major
 from catena.core.context import context
 
 PANELS = 8  # of the left operand that are filled at once: what is read of a term is whole lines
@@ -83,7 +84,8 @@ def multiply(p: Planner, frame: Frame, step: Step) -> None:
     lhs, rhs, (lc, rc, lb, rb) = product_kinds.vector_first(v)
     lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
     rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
-    (a, sa), (b, sb), sc = views.stored_strides(frame, lhs), views.stored_strides(frame, rhs), views.row_major(v.shape)
+    a, b, sc = views.in_memory(frame, lhs), views.in_memory(frame, rhs), row_major(v.shape)
+    sa, sb = a.strides, b.strides
     batch = [Axis(lhs.shape[p], sa[p], sb[q], sc[i]) for i, (p, q) in enumerate(zip(lb, rb))]
     steps = sc[len(lb) :]
     if product_kinds.is_vector_second(v):  # the dimensions of the matrix come first in the result
@@ -148,8 +150,9 @@ def multiply_turned(p: Planner, frame: Frame, step: Step) -> None:
 
 
 def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=None, small=False) -> None:
-    """The contraction of stored operands; `layout` is a view of the right one, for packing it, and its dimensions by
-    kind (batch, terms, columns), `left` one of the left one (batch, terms, rows), for copying it; None where they stay.
+    """The contraction of operands where they lie; `layout` is a view of the right one, for packing it, and its
+    dimensions by kind (batch, terms, columns), `left` one of the left one (batch, terms, rows), for copying it; None
+    where they stay.
     """
     v = step.own_node
     a, b = operands
@@ -166,18 +169,21 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     if right is not None and layout is not None:
         layout = narrow_operands.computed(frame, layout[0]), *layout[1:]
     packed = None if layout is None or not plan.packed else _panels(p, frame, layout, plan)
-    panels, rest = packed or (p.address(frame, b), None)
-    count(p, form.products, (a, b, v))
+    panels, rest = packed or (views.address(p, frame, b), None)
+    touched = a.base, b.base, v
+    count(p, form.products, touched)
     has_whole_rows = n * math.prod(product_kinds.row_shape(v)) == v.size and contraction.has_rows_in_order(plan)
     among_steps = frame.has_many_steps or p.depth > 0
-    awake = p.depth > 0 or _finds_threads_awake(p, frame, plan, (a, b, v))
+    awake = p.depth > 0 or _finds_threads_awake(p, frame, plan, touched)
     in_tasks = has_whole_rows and contraction.has_rows_enough(plan, p.machine, awake, among_steps)
     in_tasks = in_tasks and not _is_shared_alone(p, frame, step, plan, awake)
     after, in_place = epilogue(p, frame, step, in_tasks)
     of_after = {} if after is None else p.operands(frame, after)
     tasks = p.known(contraction.tasks, plan, awake, after is not None, among_steps)
     c = p.address(frame, v)
-    frame.steps.append(Contract(plan, tasks, strips or p.address(frame, a), panels, rest, c, after, in_place, of_after))
+    frame.steps.append(
+        Contract(plan, tasks, strips or views.address(p, frame, a), panels, rest, c, after, in_place, of_after)
+    )
     if packed is not None:
         p.free_here(frame, packed)
     if strips is not None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from catena.compiler.graph.region import Value
+from catena.compiler.plan import strided
 from catena.compiler.plan.copies import beside
-from catena.compiler.plan.planner import Frame, Outside
+from catena.compiler.plan.planner import Frame, Outside, Planner
+from catena.compiler.plan.program import PART, Buffer
+from catena.compiler.plan.strided import Lies
 from catena.core.errors import CompileError
 
 
@@ -30,33 +33,24 @@ def uses(frame: Frame, x: Value) -> int:
     return outside.trips * uses(outside.frame, fixed(outside, x))
 
 
-def row_major(shape) -> list[int]:
-    """Elements from one step to the next in each dimension of a contiguous array."""
-    strides, step = [0] * len(shape), 1
-    for d in reversed(range(len(shape))):
-        strides[d] = step
-        step *= shape[d]
-    return strides
+def lies(frame: Frame, x: Value) -> Lies | None:
+    """Where a view lies in the stored value under it."""
+    return strided.below(x, frame.fused.is_stored)
 
 
-def strides(frame: Frame, x: Value) -> tuple[Value, list[int]] | None:
-    """The stored value under the transposes of `x`, and the stride of each dimension of `x` in it."""
-    order = list(range(x.ndim))
-    while not frame.fused.is_stored(x) and x.form == "transpose":
-        order = [x.params.perm[d] for d in order]
-        x = x.args[0]
-    if not frame.fused.is_stored(x):
-        return None
-    steps = row_major(x.shape)
-    return x, [steps[d] for d in order]
-
-
-def stored_strides(frame: Frame, x: Value) -> tuple[Value, list[int]]:
-    """The same of a value that is stored, or transposes what is: operands of tiles are (see `storage`)."""
-    found = strides(frame, x)
+def in_memory(frame: Frame, x: Value) -> Lies:
+    """The same of a value that is stored, or a view of what is: operands of tiles are (see `storage`)."""
+    found = lies(frame, x)
     if found is None:
         raise CompileError(f"v{x.number} is read as it lies in memory, but is not stored")
     return found
+
+
+def address(p: Planner, frame: Frame, view: Lies) -> Buffer:
+    """Where the first element of a view is."""
+    base, first = view.base, view.first * view.base.dtype.itemsize
+    whole = p.address(frame, base)
+    return Buffer(PART, base.nbytes - first, first, base=whole) if first else whole
 
 
 def group(x: Value, strides: list[int], dims) -> int | None:
