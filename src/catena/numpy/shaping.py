@@ -191,14 +191,13 @@ def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
     Returns:
       An array.
     Raises:
-      ValueError: ``a`` has no such axis.
-      TypeError: ``axes`` is not a permutation of the axes.
+      TypeError: ``axes`` is not a permutation of the axes, counted from the front.
 
     >>> import catena.numpy as jnp
     >>> jnp.permute_dims(jnp.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    return transpose(as_array_argument("permute_dims", a), axes)
+    return lax.transpose(as_array_argument("permute_dims", a), axes)
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:

@@ -51,26 +51,21 @@ ORDER = (
 
 
 def product(w, step: SplitProduct) -> None:
-    """Writes a product, part by part, in tasks, and what follows on the rows that a task has computed."""
-    p, e = step.plan, w.e
-    lies, panels = (
-        [w.pointer(x) for x in pair] for pair in zip((step.a.lies, step.a.panels), (step.b.lies, step.b.panels))
-    )
-    begin, *begins = (e.slot(f"[{n} x i64]", 8) for n in (4, 3, 3))
-    task = _Task(w, step, [*lies, *panels, w.pointer(step.c), begin])
+    """Writes a product, part by part, and what follows on the rows that a task has computed. The right operand is split
+    once for all rows, unless it is so, too, for some terms at a time.
+    """
+    p, writer = step.plan, _Writer(w, step)
+    by_terms = p.part.terms < p.a.terms
     for member, members in _parts(w, p.a.members, p.part.members):
         for column, columns in _parts(w, p.b.side, p.part.columns):
+            if not by_terms:
+                writer.split(1, (member, column, 0), (members, columns, p.a.terms))
             for row, rows in _parts(w, p.a.side, p.part.rows):
                 for term, terms in _parts(w, p.a.terms, p.part.terms):
-                    part = Part(members, rows, columns, terms)
-                    _store(e, begins[0], (member, row, term))
-                    _store(e, begins[1], (member, column, term))
-                    _store(e, begin, (member, row, column, term))
-                    of_operands = zip((step.a, step.b), part.of_operands, p.part.of_operands, lies, panels, begins)
-                    for x, some, room, *pointers in of_operands:
-                        if x.splits:
-                            split_part(w, x.lines, pointers, x.lines.some(*some), x.lines.some(*room))
-                    task.run(part)
+                    writer.split(0, (member, row, term), (members, rows, terms))
+                    if by_terms:
+                        writer.split(1, (member, column, term), (members, columns, terms))
+                    writer.multiply((member, row, column, term), Part(members, rows, columns, terms))
 
 
 def _parts(w, extent: int, each: int) -> Iterator[tuple[int | str, int]]:
@@ -86,34 +81,49 @@ def _parts(w, extent: int, each: int) -> Iterator[tuple[int | str, int]]:
         yield w.number(many * each), extent % each
 
 
-def _store(e: Emitter, place: str, numbers: tuple) -> None:
-    for i, x in enumerate(numbers):
-        e.do(f"store i64 {x}, ptr {e.element(place, 'i64', i)}, align 8")
+class _Writer:
+    """What writes a product's parts: the function that all their tasks are, and where it is told which part they do."""
 
-
-class _Task:
-    """The function that tasks of all parts are, and what it is given."""
-
-    def __init__(self, w, step: SplitProduct, pointers: list[str]):
-        self.w, self.plan, self.pointers, after = w, step.plan, pointers, None
+    def __init__(self, w, step: SplitProduct):
+        self.w, self.plan, self.operands, after = w, step.plan, (step.a, step.b), None
+        self.begin, *self.begins = (w.e.slot(f"[{n} x i64]", 8) for n in (4, 3, 3))
+        self.lies, self.panels = (
+            [w.pointer(x) for x in pair] for pair in zip(*((x.lies, x.panels) for x in self.operands))
+        )
+        self.pointers = [*self.lies, *self.panels, w.pointer(step.c), self.begin]
         if step.after is not None:
             self.pointers += [w.pointer(buffer) for buffer in step.operands.values()]
             after = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
         self.sizes = after.sizes if after else []
         block, look = w.function(block_text()), w.function(split_exceptions.text())
-        self.body = _text(block, look, after, len(self.pointers))
+        self.body = _task(block, look, after, len(self.pointers))
 
-    def run(self, part: Part) -> None:
+    def split(self, k: int, begin: tuple, part: tuple[int, int, int]) -> None:
+        """Splits a part of an operand, if that was not done before."""
+        x = self.operands[k]
+        if x.splits:
+            self._store(self.begins[k], begin)
+            pointers = [self.lies[k], self.panels[k], self.begins[k]]
+            split_part(self.w, x.lines, pointers, x.lines.some(*part), x.lines.some(*self.plan.part.of_operands[k]))
+
+    def multiply(self, begin: tuple, part: Part) -> None:
         """Writes the tasks of a part."""
         p, tasks = self.plan, self.plan.tasks(part)
-        left, right, own = p.a.some(*p.part.left), p.b.some(*p.part.right), p.a.some(*part.left)
-        at_a_time = min(AT_A_TIME, own.steps)
+        room = [x.some(*some) for x, some in zip((p.a, p.b), p.part.of_operands)]
+        steps = p.a.some(*part.left).steps
+        at_a_time = min(AT_A_TIME, steps)
         at_once = _panels_at_a_time(tasks.panels, at_a_time, self.w.machine)
-        numbers = [tasks.column_blocks, tasks.row_blocks, tasks.blocks, tasks.panels, own.steps, at_a_time, at_once,
-                   p.a.terms, left.panels, right.panels, left.panel, part.rows, part.columns, part.terms,
+        numbers = [tasks.column_blocks, tasks.row_blocks, tasks.blocks, tasks.panels, steps, at_a_time, at_once,
+                   p.a.terms, *(x.panels for x in room), room[0].panel, part.rows, part.columns, part.terms,
                    *_of_operand(p.a), *_of_operand(p.b), *self.sizes]  # fmt: skip
+        self._store(self.begin, begin)
         many = part.members * tasks.row_blocks * tasks.column_blocks
         parallel.through_pool(self.w, self.body, self.pointers, many, numbers, math.prod(part) // 64)
+
+    def _store(self, place: str, numbers: tuple) -> None:
+        e = self.w.e
+        for i, x in enumerate(numbers):
+            e.do(f"store i64 {x}, ptr {e.element(place, 'i64', i)}, align 8")
 
 
 def _of_operand(x: Lines) -> list[int]:
@@ -140,8 +150,8 @@ def block_text() -> str:
         if adds:
             with when(e, e.op(f"xor i1 {is_whole}, true")):
                 _rows(e, "%c", "%across", block, ROW)
-        for number, tile in enumerate(tiles):
-            fill = f"tileloadd64(i8 {number}, ptr {tile}, i64 {apart})" if adds else f"tilezero(i8 {number})"
+        for number, place in enumerate(tiles):
+            fill = f"tileloadd64(i8 {number}, ptr {place}, i64 {apart})" if adds else f"tilezero(i8 {number})"
             e.do(f"call void @llvm.x86.{fill}")
     k, opened = e.begin_loop(0, "%steps")
     at = e.op(f"mul nuw nsw i64 {k}, {STEP}")
@@ -153,8 +163,8 @@ def block_text() -> str:
         for tile, (left, right) in enumerate(((4, 6), (4, 7), (5, 6), (5, 7))):
             e.do(f"call void @llvm.x86.tdpbf16ps(i8 {tile}, i8 {left}, i8 {right})")
     e.end_loop(opened)
-    for number, tile in enumerate(tiles):
-        e.do(f"call void @llvm.x86.tilestored64(i8 {number}, ptr {tile}, i64 {apart})")
+    for number, place in enumerate(tiles):
+        e.do(f"call void @llvm.x86.tilestored64(i8 {number}, ptr {place}, i64 {apart})")
     with when(e, e.op(f"xor i1 {is_whole}, true")):
         _rows(e, block, ROW, "%c", "%across")
     given = "ptr readonly %a, ptr readonly %b, ptr %c, i64 %steps, i64 %across, i64 %lanes, i64 %rows, i1 %adds"
@@ -194,7 +204,7 @@ def _rows(e: Emitter, of: str, apart_of: str | int, to: str, apart_to: str | int
     e.end_loop(opened)
 
 
-def _text(block: str, look: str, after: launches.Kernel | None, pointers: int) -> str:
+def _task(block: str, look: str, after: launches.Kernel | None, pointers: int) -> str:
     """The function of task %k: its table has the pointers to A, B, their panels, C, and those of `after`, a function
     that it calls for its rows in the end, then numbers.
     """
