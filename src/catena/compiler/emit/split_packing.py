@@ -17,13 +17,15 @@ first, with zeros where nothing is, and turned where numbers lie along a line th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
 from catena.compiler.emit import parallel
 from catena.compiler.emit.amx import lanes_of
 from catena.compiler.emit.amx_packing import member_of
 from catena.compiler.emit.branches import each_way
-from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.emitter import Emitter, divide
 from catena.compiler.plan.amx import SIDE
 from catena.compiler.plan.split_products import HALF, PARTS, SPLIT_AT_A_TIME, STEP, TERMS, TILE, Lines, Splitting
 
@@ -62,71 +64,85 @@ def _task(bring: str, tile: str, is_left: bool, is_turned: bool) -> str:
     """The function of task %k, which splits some panels of a member: step by step, and of each all panels, since a line
     of memory may hold parts of several.
     """
-    e = Emitter()
-    source, target, begin = (parallel.load_pointer(e, i) for i in range(3))
-    first_member, first, first_term = (e.op(f"load i64, ptr {e.element(begin, 'i64', i)}, align 8") for i in range(3))
-    _, numbers = parallel.load_numbers(e, 3, NUMBERS)
-    tasks, each, panels, room, steps, panel, side, terms, line, block, by_side, by_term, *by_member = numbers
-    member = e.op(f"udiv i64 %k, {tasks}")
-    task = e.op(f"sub i64 %k, {e.op(f'mul i64 {member}, {tasks}')}")
-    low = e.op(f"mul nuw nsw i64 {task}, {each}")
-    high = e.least(e.op(f"add nuw nsw i64 {low}, {each}"), panels)
-    side, terms = e.op(f"sub nsw i64 {side}, {first}"), e.op(f"sub nsw i64 {terms}, {first_term}")
-    target = e.element(target, "i8", e.op(f"mul i64 {e.op(f'mul i64 {member}, {room}')}, {panel}"))
-    source = member_of(e, source, e.op(f"add nuw nsw i64 {first_member}, {member}"), by_member)
-    for at, by in ((first, by_side), (first_term, by_term)):
-        source = e.element(source, "i8", e.op(f"mul nsw i64 {at}, {by}"))
-    by_half, by_step = (e.op(f"mul nsw i64 {by}, {n}") for by, n in ((by_side, HALF), (by_term, TERMS)))
-    at_sizes = e.op(f"sub nsw i64 {panel}, {8 * SIDE}")
-    scratch, sizes = e.slot(f"[{SCRATCH} x i8]", LINE), e.slot(f"[{SPLIT_AT_A_TIME * SIZES_OF_PANEL} x i8]", LINE)
-    q, by_panels = e.begin_loop(low, high)
-    own_sizes = e.element(sizes, "i8", e.op(f"mul nuw nsw i64 {e.op(f'sub nsw i64 {q}, {low}')}, {SIZES_OF_PANEL}"))
-    told = e.element(target, "i8", e.op(f"add i64 {e.op(f'mul i64 {q}, {panel}')}, {at_sizes}"))
-    for begins in each_way(e, e.op(f"icmp eq i64 {first_term}, 0")):
-        _begin_sizes(e, own_sizes, None if begins else told, is_left)
-    e.end_loop(by_panels)
-    step, by_steps = e.begin_loop(0, steps)
-    terms_left = e.op(f"sub nsw i64 {terms}, {e.op(f'mul nuw nsw i64 {step}, {TERMS}')}")
-    of_step = e.element(source, "i8", e.op(f"mul nsw i64 {step}, {by_step}"))
-    to_step = e.element(target, "i8", e.op(f"mul nuw nsw i64 {step}, {STEP}"))
-    q, by_panels = e.begin_loop(low, high)
-    to_panel = e.element(to_step, "i8", e.op(f"mul nuw nsw i64 {q}, {panel}"))
-    own_sizes = e.element(sizes, "i8", e.op(f"mul nuw nsw i64 {e.op(f'sub nsw i64 {q}, {low}')}, {SIZES_OF_PANEL}"))
-    half, by_halves = e.begin_loop(0, 2)
-    at = e.op(f"add nuw nsw i64 {e.op(f'mul nuw nsw i64 {q}, 2')}, {half}")
-    side_left = e.op(f"sub nsw i64 {side}, {e.op(f'mul nuw nsw i64 {at}, {HALF}')}")
-    of = e.element(of_step, "i8", e.op(f"mul nsw i64 {at}, {by_half}"))
-    to = e.element(to_panel, "i8", e.op(f"mul nuw nsw i64 {half}, {TILE}"))
-    least = e.element(own_sizes, "i8", e.op(f"mul nuw nsw i64 {half}, {SIZES_OF_PANEL // 2}"))
-    lines_are_terms = is_left == is_turned
-    given = f"i64 {line}, i64 {block}, i64 {terms_left}, i64 {side_left}, i1 {str(lines_are_terms).lower()}"
-
-    def split_from(of: str, line: str | int, block: str | int) -> None:
-        given = f"i64 {line}, i64 {block}, i64 {by_step}"
-        e.do(f"call void @{tile}(ptr {of}, {given}, ptr {to}, ptr {least})")
-
-    def split_brought() -> None:
-        e.do(f"call void @{bring}(ptr {of}, {given}, ptr {scratch})")
-        split_from(scratch, LINE, HALF * LINE)
-
-    if is_turned:
-        split_brought()
-    else:
-        fills = [e.op(f"icmp sge i64 {left}, {n}") for left, n in ((side_left, HALF), (terms_left, TERMS))]
-        for is_whole in each_way(e, e.op(f"and i1 {fills[0]}, {fills[1]}")):
-            if is_whole:
-                split_from(of, line, block)
-            else:
-                split_brought()
-    e.end_loop(by_halves)
-    e.end_loop(by_panels)
-    e.end_loop(by_steps)
-    q, by_panels = e.begin_loop(low, high)
-    own_sizes = e.element(sizes, "i8", e.op(f"mul nuw nsw i64 {e.op(f'sub nsw i64 {q}, {low}')}, {SIZES_OF_PANEL}"))
-    to = e.element(target, "i8", e.op(f"add i64 {e.op(f'mul i64 {q}, {panel}')}, {at_sizes}"))
-    _end_sizes(e, own_sizes, to, is_left)
-    e.end_loop(by_panels)
+    task = _Task(is_left, is_turned)
+    e = task.e
+    with task.each_panel() as (q, sizes):
+        for begins in each_way(e, e.op(f"icmp eq i64 {task.first_term}, 0")):
+            _begin_sizes(e, sizes, None if begins else task.place_of_sizes(q), is_left)
+    step, opened = e.begin_loop(0, task.steps)
+    with task.each_panel() as (q, sizes):
+        half, by_halves = e.begin_loop(0, 2)
+        task.half_of_a_step(bring, tile, step, q, half, sizes)
+        e.end_loop(by_halves)
+    e.end_loop(opened)
+    with task.each_panel() as (q, sizes):
+        _end_sizes(e, sizes, task.place_of_sizes(q), is_left)
     return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+class _Task:
+    """What a task is told, and where its panels are."""
+
+    def __init__(self, is_left: bool, is_turned: bool):
+        self.e, self.is_turned = Emitter(), is_turned
+        self.lines_are_terms = is_left == is_turned
+        e = self.e
+        source, target, begin = (parallel.load_pointer(e, i) for i in range(3))
+        member_before, first, self.first_term = (
+            e.op(f"load i64, ptr {e.element(begin, 'i64', i)}, align 8") for i in range(3)
+        )
+        _, numbers = parallel.load_numbers(e, 3, NUMBERS)
+        tasks, each, panels, room, self.steps, self.panel, side, terms, *numbers = numbers
+        self.line, self.block, self.by_side, self.by_term, *by_member = numbers
+        member, task = divide(e, "%k", tasks)
+        self.low = e.op(f"mul nuw nsw i64 {task}, {each}")
+        self.high = e.least(e.op(f"add nuw nsw i64 {self.low}, {each}"), panels)
+        self.side, self.terms = (e.op(f"sub nsw i64 {n}, {at}") for n, at in ((side, first), (terms, self.first_term)))
+        self.target = e.element(target, "i8", e.op(f"mul i64 {e.op(f'mul i64 {member}, {room}')}, {self.panel}"))
+        source = member_of(e, source, e.op(f"add nuw nsw i64 {member_before}, {member}"), by_member)
+        for at, by in ((first, self.by_side), (self.first_term, self.by_term)):
+            source = e.element(source, "i8", e.op(f"mul nsw i64 {at}, {by}"))
+        self.source, self.scratch = source, e.slot(f"[{SCRATCH} x i8]", LINE)
+        self.sizes = e.slot(f"[{SPLIT_AT_A_TIME * SIZES_OF_PANEL} x i8]", LINE)
+
+    @contextmanager
+    def each_panel(self) -> Iterator[tuple[str, str]]:
+        """What is written inside runs for each panel of the task; gives which, and where its sizes are noted."""
+        e = self.e
+        q, opened = e.begin_loop(self.low, self.high)
+        at = e.op(f"mul nuw nsw i64 {e.op(f'sub nsw i64 {q}, {self.low}')}, {SIZES_OF_PANEL}")
+        yield q, e.element(self.sizes, "i8", at)
+        e.end_loop(opened)
+
+    def place_of_sizes(self, q: str) -> str:
+        """Where the sizes of a panel are told, in the end."""
+        e = self.e
+        end = e.op(f"mul i64 {e.op(f'add nuw nsw i64 {q}, 1')}, {self.panel}")
+        return e.element(self.target, "i8", e.op(f"sub i64 {end}, {8 * SIDE}"))
+
+    def half_of_a_step(self, bring: str, tile: str, step: str, q: str, half: str, sizes: str) -> None:
+        """Splits the terms of a step of 16 rows or columns: from where they lie, if all are there and not turned."""
+        e = self.e
+        before, first = e.op(f"mul nuw nsw i64 {step}, {TERMS}"), e.op(f"mul nuw nsw i64 {q}, {SIDE}")
+        first = e.op(f"add nuw nsw i64 {first}, {e.op(f'mul nuw nsw i64 {half}, {HALF}')}")
+        terms, side = (e.op(f"sub nsw i64 {n}, {at}") for n, at in ((self.terms, before), (self.side, first)))
+        of = e.element(self.source, "i8", e.op(f"mul nsw i64 {before}, {self.by_term}"))
+        of = e.element(of, "i8", e.op(f"mul nsw i64 {first}, {self.by_side}"))
+        to = e.element(self.target, "i8", e.op(f"mul nuw nsw i64 {q}, {self.panel}"))
+        to = e.element(to, "i8", e.op(f"mul nuw nsw i64 {step}, {STEP}"))
+        to = e.element(to, "i8", e.op(f"mul nuw nsw i64 {half}, {TILE}"))
+        sizes = e.element(sizes, "i8", e.op(f"mul nuw nsw i64 {half}, {SIZES_OF_PANEL // 2}"))
+        later = e.op(f"mul nsw i64 {self.by_term}, {TERMS}")
+        fills = [e.op(f"icmp sge i64 {n}, {whole}") for n, whole in ((side, HALF), (terms, TERMS))]
+        lies_so = "false" if self.is_turned else e.op(f"and i1 {fills[0]}, {fills[1]}")
+        kind = str(self.lines_are_terms).lower()
+        for here in each_way(e, lies_so):
+            line, block = (self.line, self.block) if here else (LINE, HALF * LINE)
+            if not here:
+                given = f"i64 {self.line}, i64 {self.block}, i64 {terms}, i64 {side}, i1 {kind}"
+                e.do(f"call void @{bring}(ptr {of}, {given}, ptr {self.scratch})")
+            place = of if here else self.scratch
+            e.do(f"call void @{tile}(ptr {place}, i64 {line}, i64 {block}, i64 {later}, ptr {to}, ptr {sizes})")
 
 
 def _begin_sizes(e: Emitter, sizes: str, told: str | None, is_left: bool) -> None:
