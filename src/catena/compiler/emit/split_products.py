@@ -29,6 +29,7 @@ from catena.compiler.graph.types import TYPES
 from catena.compiler.machine import Machine
 from catena.compiler.plan.amx import SIDE
 from catena.compiler.plan.split_products import AT_A_TIME, STEP, TILE, Lines, Part, SplitProduct
+from catena.core.named import NamedTuple
 
 FLOAT = TYPES["float32"]
 LINE = 64  # bytes of a line of a tile
@@ -96,7 +97,7 @@ class _Writer:
             after = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
         self.sizes = after.sizes if after else []
         block, look = w.function(block_text()), w.function(split_exceptions.text())
-        self.body = _task(block, look, after, len(self.pointers))
+        self.body = _text(block, look, after, len(self.pointers))
 
     def split(self, k: int, begin: tuple, part: tuple[int, int, int]) -> None:
         """Splits a part of an operand, if that was not done before."""
@@ -204,83 +205,112 @@ def _rows(e: Emitter, of: str, apart_of: str | int, to: str, apart_to: str | int
     e.end_loop(opened)
 
 
-def _task(block: str, look: str, after: launches.Kernel | None, pointers: int) -> str:
-    """The function of task %k: its table has the pointers to A, B, their panels, C, and those of `after`, a function
-    that it calls for its rows in the end, then numbers.
+class _Side(NamedTuple):
+    """Rows of A or columns of B of a task."""
+
+    lies: str  # where the first of the part is
+    panels: str  # likewise
+    by_line: str
+    by_term: str
+    extent: str  # of the part
+    low: str  # of the panels of the task
+    high: str
+
+
+class _Task:
+    """What a task is told: its table has the pointers to A, B, their panels, C, where its part begins, and those of a
+    function that is called for its rows in the end, then numbers.
     """
-    e = Emitter()
-    a, b, panels_of_a, panels_of_b, c, begin, *own = (parallel.load_pointer(e, i) for i in range(pointers))
-    first_member, first_row, first_column, first_term = (
-        e.op(f"load i64, ptr {e.element(begin, 'i64', i)}, align 8") for i in range(4)
-    )
-    count = NUMBERS + 2 * OF_OPERAND
-    table, numbers = parallel.load_numbers(e, pointers, count)
-    across, down, blocks, panels, steps, at_a_time, at_once, terms, room_down, room_across, panel, *told = numbers
-    rows, columns, part_of_terms, *told = told
-    (all_rows, *of_a), (all_columns, *of_b) = told[:OF_OPERAND], told[OF_OPERAND:]
-    rest, column_block = divide(e, "%k", across)
-    member, row_block = divide(e, rest, down)
-    low = e.op(f"mul nuw nsw i64 {row_block}, {blocks}")
-    high = e.least(e.op(f"add nuw nsw i64 {low}, {blocks}"), _panels_of(e, rows))
-    left = e.op(f"mul nuw nsw i64 {column_block}, {panels}")
-    right = e.least(e.op(f"add nuw nsw i64 {left}, {panels}"), _panels_of(e, columns))
-    at_sizes = e.op(f"sub nsw i64 {panel}, {8 * SIDE}")
-    ends = e.op(f"icmp eq i64 {e.op(f'add nuw nsw i64 {first_term}, {part_of_terms}')}, {terms}")
-    panels_of_a, panels_of_b = (
-        e.element(x, "i8", e.op(f"mul i64 {e.op(f'mul i64 {member}, {many}')}, {panel}"))
-        for x, many in ((panels_of_a, room_down), (panels_of_b, room_across))
-    )
-    member = e.op(f"add nuw nsw i64 {first_member}, {member}")
-    a, b = member_of(e, a, member, of_a[2:]), member_of(e, b, member, of_b[2:])
-    a = e.element(a, "i8", e.op(f"mul nsw i64 {first_row}, {of_a[0]}"))
-    b = e.element(b, "i8", e.op(f"mul nsw i64 {first_column}, {of_b[0]}"))
-    first_row = e.op(f"add nuw nsw i64 {e.op(f'mul nuw nsw i64 {member}, {all_rows}')}, {first_row}")
-    line = e.op(f"mul nuw nsw i64 {all_columns}, {FLOAT.bytes}")
-    c = e.element(c, "i8", e.op(f"mul nuw nsw i64 {first_row}, {line}"))
-    c = e.element(c, FLOAT.memory, first_column)
-    e.do(f"call void @llvm.x86.ldtilecfg(ptr {amx.configuration(e)})")
-    step, by_steps = e.begin_loop(0, steps, at_a_time)
-    some = e.least(at_a_time, e.op(f"sub nsw i64 {steps}, {step}"))
-    adds = e.op(f"icmp ne i64 {e.op(f'or i64 {step}, {first_term}')}, 0")
-    later = e.op(f"add nuw nsw i64 {step}, {some}")
-    is_last = e.op(f"and i1 {ends}, {e.op(f'icmp eq i64 {later}, {steps}')}")
-    of_step = e.op(f"mul nuw nsw i64 {step}, {STEP}")
-    group, by_groups = e.begin_loop(left, right, at_once)
-    end = e.least(e.op(f"add nuw nsw i64 {group}, {at_once}"), right)
-    i, by_rows = e.begin_loop(low, high)
-    j, by_columns = e.begin_loop(group, end)
-    row, column = (e.op(f"mul nuw nsw i64 {x}, {SIDE}") for x in (i, j))
-    there = [e.least(e.op(f"sub nsw i64 {x}, {at}"), SIDE) for x, at in ((rows, row), (columns, column))]
-    own_panels = [
-        e.element(x, "i8", e.op(f"mul nuw nsw i64 {k}, {panel}")) for x, k in ((panels_of_a, i), (panels_of_b, j))
-    ]
-    of_a, of_b = of_a[:2], of_b[:2]
-    parts = [e.element(x, "i8", of_step) for x in own_panels]
-    of_c = e.element(e.element(c, "i8", e.op(f"mul nuw nsw i64 {row}, {line}")), FLOAT.memory, column)
-    given = f"i64 {some}, i64 {line}, i64 {there[1]}, i64 {there[0]}, i1 {adds}"
-    e.do(f"call void @{block}(ptr {parts[0]}, ptr {parts[1]}, ptr {of_c}, {given})")
-    with when(e, is_last):
-        sizes = [e.element(x, "i8", at_sizes) for x in own_panels]
-        lines = [
-            e.element(x, "i8", e.op(f"mul nsw i64 {at}, {by[0]}")) for x, at, by in ((a, row, of_a), (b, column, of_b))
+
+    def __init__(self, pointers: int):
+        self.e = e = Emitter()
+        a, b, panels_of_a, panels_of_b, c, begin, *self.own = (parallel.load_pointer(e, i) for i in range(pointers))
+        before, first_row, first_column, self.first_term = (
+            e.op(f"load i64, ptr {e.element(begin, 'i64', i)}, align 8") for i in range(4)
+        )
+        table, numbers = parallel.load_numbers(e, pointers, NUMBERS + 2 * OF_OPERAND)
+        self.sizes = e.element(table, "i64", NUMBERS + 2 * OF_OPERAND)  # of that function
+        across, down, blocks, panels, self.steps, self.at_a_time, self.at_once, self.terms, *numbers = numbers
+        *rooms, self.panel, rows, columns, part_of_terms = numbers[:6]
+        of_a, of_b = numbers[6 : 6 + OF_OPERAND], numbers[6 + OF_OPERAND :]
+        rest, column_block = divide(e, "%k", across)
+        member, row_block = divide(e, rest, down)
+        self.ends = e.op(f"icmp eq i64 {e.op(f'add nuw nsw i64 {self.first_term}, {part_of_terms}')}, {self.terms}")
+        members = member, e.op(f"add nuw nsw i64 {before}, {member}")
+        self.rows = self._side((a, panels_of_a), rooms[0], of_a, members, (first_row, rows), (row_block, blocks))
+        self.columns = self._side(
+            (b, panels_of_b), rooms[1], of_b, members, (first_column, columns), (column_block, panels)
+        )
+        self.first_row = e.op(f"add nuw nsw i64 {e.op(f'mul nuw nsw i64 {members[1]}, {of_a[0]}')}, {first_row}")
+        self.line = e.op(f"mul nuw nsw i64 {of_b[0]}, {FLOAT.bytes}")
+        c = e.element(c, "i8", e.op(f"mul nuw nsw i64 {self.first_row}, {self.line}"))
+        self.c = e.element(c, FLOAT.memory, first_column)
+
+    def _side(self, places: tuple, room: str, told: list[str], members: tuple, part: tuple, block: tuple) -> _Side:
+        """The lines of an operand: of the member of the part for its panels, of all members for where it lies."""
+        e, (_, by_line, by_term, *by_member) = self.e, told
+        lies = member_of(e, places[0], members[1], by_member)
+        lies = e.element(lies, "i8", e.op(f"mul nsw i64 {part[0]}, {by_line}"))
+        before = e.op(f"mul i64 {e.op(f'mul i64 {members[0]}, {room}')}, {self.panel}")
+        low = e.op(f"mul nuw nsw i64 {block[0]}, {block[1]}")
+        all_panels = e.op(f"udiv i64 {e.op(f'add nuw nsw i64 {part[1]}, {SIDE - 1}')}, {SIDE}")
+        high = e.least(e.op(f"add nuw nsw i64 {low}, {block[1]}"), all_panels)
+        return _Side(lies, e.element(places[1], "i8", before), by_line, by_term, part[1], low, high)
+
+    def block(self, multiply: str, look: str, step: str, some: str, i: str, j: str) -> None:
+        """Multiplies so many steps of a panel of rows and one of columns; the last ones, and looks through it then."""
+        e, sides = self.e, (self.rows, self.columns)
+        firsts = [e.op(f"mul nuw nsw i64 {x}, {SIDE}") for x in (i, j)]
+        there = [e.least(e.op(f"sub nsw i64 {side.extent}, {first}"), SIDE) for side, first in zip(sides, firsts)]
+        panels = [
+            e.element(side.panels, "i8", e.op(f"mul nuw nsw i64 {k}, {self.panel}")) for side, k in zip(sides, (i, j))
         ]
-        places = ", ".join(f"ptr {x}" for x in (*sizes, *lines, of_c))
-        extents = ", ".join(f"i64 {x}" for x in (terms, *of_a, *of_b, line, *there))
-        e.do(f"call void @{look}({places}, {extents})")
-    e.end_loop(by_columns)
-    e.end_loop(by_rows)
-    e.end_loop(by_groups)
-    e.end_loop(by_steps)
+        c = e.element(self.c, "i8", e.op(f"mul nuw nsw i64 {firsts[0]}, {self.line}"))
+        c = e.element(c, FLOAT.memory, firsts[1])
+        before = e.op(f"mul nuw nsw i64 {step}, {STEP}")
+        places = ", ".join(f"ptr {x}" for x in (*(e.element(panel, "i8", before) for panel in panels), c))
+        adds = e.op(f"icmp ne i64 {e.op(f'or i64 {step}, {self.first_term}')}, 0")
+        given = f"i64 {some}, i64 {self.line}, i64 {there[1]}, i64 {there[0]}, i1 {adds}"
+        e.do(f"call void @{multiply}({places}, {given})")
+        later = e.op(f"add nuw nsw i64 {step}, {some}")
+        with when(e, e.op(f"and i1 {self.ends}, {e.op(f'icmp eq i64 {later}, {self.steps}')}")):
+            at_sizes = e.op(f"sub nsw i64 {self.panel}, {8 * SIDE}")
+            sizes = [e.element(panel, "i8", at_sizes) for panel in panels]
+            lines = [
+                e.element(side.lies, "i8", e.op(f"mul nsw i64 {first}, {side.by_line}"))
+                for side, first in zip(sides, firsts)
+            ]
+            steps = [by for side in sides for by in (side.by_line, side.by_term)]
+            places = ", ".join(f"ptr {x}" for x in (*sizes, *lines, c))
+            numbers = ", ".join(f"i64 {x}" for x in (self.terms, *steps, self.line, *there))
+            e.do(f"call void @{look}({places}, {numbers})")
+
+    def follow(self, after: launches.Kernel) -> None:
+        """Calls what follows for the rows of the task, when all their terms are added up."""
+        e, own = self.e, [*self.own, *([self.sizes] if after.sizes else [])]
+        bounds = [
+            e.op(f"add nuw nsw i64 {self.first_row}, {e.least(e.op(f'mul i64 {x}, {SIDE}'), self.rows.extent)}")
+            for x in (self.rows.low, self.rows.high)
+        ]
+        with when(e, self.ends):
+            e.do(f"call void @{after.name}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {x}' for x in bounds)])})")
+
+
+def _text(multiply: str, look: str, after: launches.Kernel | None, pointers: int) -> str:
+    """The function of task %k: some steps at a time, of these some panels of columns, and of these rows by rows."""
+    task = _Task(pointers)
+    e, columns = task.e, task.columns
+    e.do(f"call void @llvm.x86.ldtilecfg(ptr {amx.configuration(e)})")
+    step, by_steps = e.begin_loop(0, task.steps, task.at_a_time)
+    some = e.least(task.at_a_time, e.op(f"sub nsw i64 {task.steps}, {step}"))
+    group, by_groups = e.begin_loop(columns.low, columns.high, task.at_once)
+    end = e.least(e.op(f"add nuw nsw i64 {group}, {task.at_once}"), columns.high)
+    i, by_rows = e.begin_loop(task.rows.low, task.rows.high)
+    j, by_columns = e.begin_loop(group, end)
+    task.block(multiply, look, step, some, i, j)
+    for opened in (by_columns, by_rows, by_groups, by_steps):
+        e.end_loop(opened)
     e.do("call void @llvm.x86.tilerelease()")
     if after is not None:
-        own += [e.element(table, "i64", count)] if after.sizes else []
-        bounds = [
-            e.op(f"add nuw nsw i64 {first_row}, {e.least(e.op(f'mul i64 {x}, {SIDE}'), rows)}") for x in (low, high)
-        ]
-        with when(e, ends):
-            e.do(f"call void @{after.name}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {x}' for x in bounds)])})")
+        task.follow(after)
     return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
-
-
-def _panels_of(e: Emitter, side: str) -> str:
-    return e.op(f"udiv i64 {e.op(f'add nuw nsw i64 {side}, {SIDE - 1}')}, {SIDE}")
