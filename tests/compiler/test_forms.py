@@ -31,7 +31,7 @@ def test_what_becomes_a_step_has_a_planning_rule():
 def test_rows_agree_with_themselves():
     for name, form in FORMS.items():
         assert not form.view or form.inline, name
-        assert not form.several or not form.pure, name
+        assert not form.control or not form.pure, name
         assert form.control == hasattr(form.params, "regions"), name
         assert issubclass(form.params, tuple), name
 

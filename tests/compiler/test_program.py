@@ -38,7 +38,10 @@ def test_every_kind_of_step_can_be_written():
     large = compiler.program_of(jax.make_jaxpr(jnp.linalg.cholesky)(jnp.ones((100, 100))))  # small ones need no LAPACK
     long = jax.make_jaxpr(jnp.matmul)(*[jnp.ones(shape, jnp.bfloat16) for shape in ((64, 9000), (9000, 64))])
     packed = compiler.program_of(long, machine=SAPPHIRE_RAPIDS)  # tasks pack panels of fewer terms themselves
-    others = (large, packed, planned("dot_bf16", SAPPHIRE_RAPIDS))
+    with jax.default_matmul_precision("BF16_BF16_F32_X6"):
+        steps = jax.make_jaxpr(lambda h, w: jax.lax.fori_loop(0, 3, lambda _, h: h @ w, h))(*[jnp.ones((300, 300))] * 2)
+    parts = compiler.program_of(steps, machine=SAPPHIRE_RAPIDS)
+    others = (large, packed, parts, planned("dot_bf16", SAPPHIRE_RAPIDS))
     used = {type(step) for program in (*others, *map(planned, CASES)) for _, step in program.steps()}
     assert kinds - used == {StackLength}  # the golden programs have all others; this one joins stacks of two branches
 

@@ -46,8 +46,8 @@ def steps(f, *args) -> list[str]:
 
 
 def sizes(f, *args) -> list[int]:
-    """The bytes of the arrays that a program holds."""
-    return [x.nbytes for x in compile_jaxpr(jax.make_jaxpr(f)(*args)).parts.constants if x.nbytes > 1000]
+    """The bytes of the arrays that a program holds, but for small tables of its own."""
+    return [x.nbytes for x in compile_jaxpr(jax.make_jaxpr(f)(*args)).parts.constants if x.nbytes > 5000]
 
 
 @pytest.mark.share(2)

@@ -1,5 +1,5 @@
-"""Products of float32 by parts of bfloat16, on processors with AMX, against sums in extended precision; and the
-programs of such a processor, interpreted on any machine.
+"""Products of float32 by parts of bfloat16 (precision BF16_BF16_F32_X6), on processors with AMX, against sums in double
+precision; and the programs of such a processor, interpreted on any machine.
 """
 
 import numpy as np
@@ -14,11 +14,18 @@ from catena.compiler.native import host
 from catena.compiler.plan import split_products
 from catena.compiler.plan.split_products import SplitProduct, Splitting
 from catena.compiler.plan.verify import verify
+from catena.core.config import PRECISIONS
 
 UNIT = 2.0**-24
 SIZES = [(256, 256, 64), (300, 333, 217), (256, 240, 1100), (177, 1000, 555)]  # rows, columns, terms
 EINSUMS = ["mk,kn->mn", "km,kn->mn", "mk,nk->mn", "km,nk->mn", "mk,kn->nm", "bmk,bkn->bmn", "mbk,nbk->bmn",
            "bkm,bkn->bmn", "abmk,akbn->abmn", "mkc,ckn->mn"]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def by_parts():
+    with jax.default_matmul_precision("BF16_BF16_F32_X6"):
+        yield
 
 
 def planned(f, *args, machine=SAPPHIRE_RAPIDS):
@@ -93,6 +100,26 @@ def test_an_operand_is_the_sum_of_its_parts():
     one = np.eye(256, dtype=np.float32)
     np.testing.assert_array_equal(jax.jit(jnp.matmul)(x, one), x)
     np.testing.assert_array_equal(jax.jit(jnp.matmul)(one, x.T.copy()), x.T)
+
+
+def test_products_are_by_parts_where_the_user_says_so():
+    x, y = operands(0, "mk,kn->mn", dict(m=256, n=256, k=256))
+    assert len(planned(lambda x, y: jnp.matmul(x, y, precision="BF16_BF16_F32_X6"), x, y)[1]) == 1
+    for other in ("highest", "BF16_BF16_F32_X3", "F32_F32_F32"):
+        assert not planned(lambda x, y: jnp.matmul(x, y, precision=other), x, y)[1]
+    with jax.default_matmul_precision(None):
+        assert not planned(jnp.matmul, x, y)[1]
+        assert len(planned(lambda x, y: jax.lax.dot(x, y, precision="BF16_BF16_F32_X6"), x, y)[1]) == 1
+
+
+@pytest.mark.parametrize("name", PRECISIONS)
+def test_jaxprs_show_the_precision_that_is_set(name):
+    x = jnp.ones((3, 3))
+    shown = lambda f: jax.make_jaxpr(f)(x).eqns[0].params["precision"]
+    with jax.default_matmul_precision(name):
+        found = shown(lambda x: x @ x)
+        assert found is not None and found == shown(lambda x: jnp.dot(x, x, precision=name))
+        assert shown(lambda x: jnp.dot(x, x, precision="highest")) == (jax.lax.Precision.HIGHEST,) * 2
 
 
 def test_small_products_are_not_by_parts():

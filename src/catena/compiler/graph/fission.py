@@ -362,9 +362,9 @@ class Scan:
         lc, rc, _, _ = v.params.numbers
         if i == 0:
             numbers = ((tuple(d + 1 for d in lc), rc), ((), ()))
-            return self.b.dot_general(every, other, numbers, v.dtype)
+            return self.b.dot_general(every, other, numbers, v.dtype, None, v.params.by_parts)
         numbers = ((lc, tuple(d + 1 for d in rc)), ((), ()))
-        out = self.b.dot_general(other, every, numbers, v.dtype)
+        out = self.b.dot_general(other, every, numbers, v.dtype, None, v.params.by_parts)
         at = other.ndim - len(lc)
         return self.b.transpose(out, (at, *[d for d in range(out.ndim) if d != at]))
 
@@ -402,7 +402,8 @@ class Scan:
         def one(ys, core, sides, numbers, path):
             lc, rc, lb, rb = (tuple(d + 1 for d in dims) for dims in numbers[:4])
             operands = [every[x](ys) for x in sides]
-            product = self.b.dot_general(*operands, (((0, *lc), (0, *rc)), (lb, rb)), core.dtype)
+            by_parts = core.form == "dot" and core.params.by_parts
+            product = self.b.dot_general(*operands, (((0, *lc), (0, *rc)), (lb, rb)), core.dtype, None, by_parts)
             return self._along(path, self.b.transpose(product, numbers[4]))
 
         def total(ys):

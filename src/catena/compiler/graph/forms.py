@@ -130,11 +130,12 @@ class Concatenate(NamedTuple):
 class Dot(NamedTuple):
     numbers: tuple[Numbers, Numbers, Numbers, Numbers]  # contracted left and right, batch left and right
     small: Numbers | None = None  # the operands that may be subnormal: see `small`
+    by_parts: bool = False  # whether numbers may be sums of three bfloat16: see `plan.split_products`
 
     def exchanged(self) -> Dot:
         """Of the operands the other way round."""
         lc, rc, lb, rb = self.numbers
-        return Dot((rc, lc, rb, lb), self.small and tuple(1 - k for k in self.small))
+        return Dot((rc, lc, rb, lb), self.small and tuple(1 - k for k in self.small), self.by_parts)
 
 
 class Convolve(NamedTuple):

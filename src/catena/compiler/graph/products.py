@@ -28,7 +28,9 @@ MOST_OPERATIONS = 32  # of what is multiplied, along several dimensions, where i
 NOT_IN_MEMORY = PARTS | {"iota"}  # beside views and elementwise operations
 
 
-def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype, wide: np.dtype | None = None):
+def dot_general(
+    b, lhs, rhs, dimension_numbers, out_dtype: np.dtype, wide: np.dtype | None = None, by_parts: bool = False
+):
     """The product of `lhs` and `rhs`, whose terms are `wide` numbers, where not given floats of 32 bits at least; its
     dimensions are those of the batch, then the free ones of `lhs` and of `rhs`.
     """
@@ -40,10 +42,10 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype, wide: np.dt
             return b.convert(_by_floats(b, lhs, rhs, dimension_numbers, wide, parts), out_dtype)
         lhs, rhs = b.convert(lhs, wide), b.convert(rhs, wide)
         if wide != out_dtype:
-            return b.convert(dot_general(b, lhs, rhs, dimension_numbers, wide), out_dtype)
+            return b.convert(dot_general(b, lhs, rhs, dimension_numbers, wide, None, by_parts), out_dtype)
     (lc, rc), (lb, rb) = dimension_numbers
     lc, rc, lb, rb = (tuple(int(d) for d in dims) for dims in (lc, rc, lb, rb))
-    numbers = Dot((lc, rc, lb, rb))
+    numbers = Dot((lc, rc, lb, rb), None, by_parts)
     shape = [lhs.shape[d] for d in lb]
     shape += [n for d, n in enumerate(lhs.shape) if d not in (*lc, *lb)]
     shape += [n for d, n in enumerate(rhs.shape) if d not in (*rc, *rb)]
@@ -54,12 +56,12 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype, wide: np.dt
     if b.loop and len(shape) == len(lb) and KIND[out_dtype] in "fiu" and lhs.size:
         left, right = b.convert(lhs, out_dtype), b.convert(rhs, out_dtype)
         return _inner(b, left, right, (*lb, *lc), (*rb, *rc), len(lb))
-    found = _in_order(b, lhs, rhs, numbers.numbers, out_dtype) or _as_it_lies(b, lhs, rhs, numbers.numbers, out_dtype)
+    found = _in_order(b, lhs, rhs, numbers, out_dtype) or _as_it_lies(b, lhs, rhs, numbers, out_dtype)
     if found is not None:
         return found
     if len(shape) == len(lb) + 2 and fills_lanes_turned(lhs, rhs, numbers.numbers):
         *batch, rows, columns = shape
-        turned = b.value("dot", (*batch, columns, rows), out_dtype, [rhs, lhs], Dot((rc, lc, rb, lb)))
+        turned = b.value("dot", (*batch, columns, rows), out_dtype, [rhs, lhs], numbers.exchanged())
         return b.transpose(turned, (*range(len(batch)), len(shape) - 1, len(batch)))
     return b.value("dot", shape, out_dtype, [lhs, rhs], numbers)
 
@@ -225,11 +227,11 @@ def is_read_once(x, v) -> bool:
     return any(x is a for a in read_once(v))
 
 
-def _in_order(b, lhs, rhs, numbers: tuple, dtype: np.dtype):
+def _in_order(b, lhs, rhs, product: Dot, dtype: np.dtype):
     """A product with something that is added up whole, over several dimensions that lie one behind the other in what it
     is multiplied by, in their order: it is the lesser operand that is turned. None where that is so already.
     """
-    lc, rc, lb, rb = numbers
+    lc, rc, lb, rb = product.numbers
     if len(lc) < 2:
         return None
     for at, (matrix, vector) in enumerate(((lhs, rhs), (rhs, lhs))):
@@ -248,7 +250,7 @@ def _in_order(b, lhs, rhs, numbers: tuple, dtype: np.dtype):
         y = b.reshape(b.transpose(vector, perm), (*(vector.shape[d] for d in beside), terms))
         sides = [(x, (first,), batch), (y, (len(beside),), tuple(range(len(beside))))]
         (left, lc, lb), (right, rc, rb) = reversed(sides) if at else sides
-        return dot_general(b, left, right, ((lc, rc), (lb, rb)), dtype)
+        return dot_general(b, left, right, ((lc, rc), (lb, rb)), dtype, None, product.by_parts)
     return None
 
 
@@ -263,11 +265,11 @@ def _untransposed(x, contracted: tuple, batch: tuple) -> tuple:
     return x.args[0], tuple(perm[d] for d in contracted), tuple(perm[d] for d in batch)
 
 
-def _as_it_lies(b, lhs, rhs, numbers: tuple, dtype: np.dtype):
+def _as_it_lies(b, lhs, rhs, product: Dot, dtype: np.dtype):
     """A product of which one operand is transposed within its free dimensions, with that operand as it lies: then it
     is the result that is transposed, which is small where the other one has few rows. None where that is not so.
     """
-    lc, rc, lb, rb = numbers
+    lc, rc, lb, rb = product.numbers
     for x, own, batch, y, other, at in ((rhs, rc, rb, lhs, lc, 1), (lhs, lc, lb, rhs, rc, 0)):
         if x.form != "transpose":
             continue
@@ -283,7 +285,7 @@ def _as_it_lies(b, lhs, rhs, numbers: tuple, dtype: np.dtype):
         sides, contracted, batches = [lhs, rhs], [lc, rc], [lb, rb]
         sides[at], contracted[at] = x.args[0], tuple(perm[d] for d in own)
         batches[at] = tuple(perm[d] for d in batch)
-        made = dot_general(b, sides[0], sides[1], (contracted, batches), dtype)
+        made = dot_general(b, sides[0], sides[1], (contracted, batches), dtype, None, product.by_parts)
         start = made.ndim - len(kept) if at else len(batch)
         order = list(range(made.ndim))
         order[start : start + len(kept)] = [start + sorted(kept).index(p) for p in kept]

@@ -227,8 +227,12 @@ class SplitProduct(Step):
 
 
 def is_split(v: Value, machine: Machine) -> bool:
-    """Whether a product is by parts, by its sizes alone."""
-    if v.form != "dot" or not NAMES[v.dtype] == NAMES[v.args[0].dtype] == NAMES[v.args[1].dtype] == "float32":
+    """Whether a product is by parts: where the user has said that it may be, and by its sizes."""
+    if (
+        v.form != "dot"
+        or not v.params.by_parts
+        or not NAMES[v.dtype] == NAMES[v.args[0].dtype] == NAMES[v.args[1].dtype] == "float32"
+    ):
         return False
     if "bfloat16" not in machine.multiplied_in_tiles:
         return False
