@@ -127,9 +127,7 @@ PrecisionLike = Union[  # noqa: UP007  (a runtime value that prints like JAX's)
 
 
 def canonicalize_precision(precision: PrecisionLike):
-    """What a user wrote for ``precision``, or else for ``jax_default_matmul_precision``: None, a pair of Precisions, or
-    a DotAlgorithmPreset.
-    """
+    """What a user wrote for ``precision``, else the default that is set: None, two Precisions, or a preset."""
     if precision is None:
         precision = context.default_matmul_precision
         if precision is None:
