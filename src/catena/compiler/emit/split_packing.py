@@ -28,6 +28,7 @@ from catena.compiler.emit.branches import each_way
 from catena.compiler.emit.emitter import Emitter, divide
 from catena.compiler.plan.amx import SIDE
 from catena.compiler.plan.split_products import HALF, PARTS, SPLIT_AT_A_TIME, STEP, TERMS, TILE, Lines, Splitting
+from catena.core.named import NamedTuple
 
 LINE = 64  # bytes of a vector, and of a line of a tile
 WORDS, FLOATS = f"<{HALF} x i32>", f"<{HALF} x float>"
@@ -80,6 +81,20 @@ def _task(bring: str, tile: str, is_left: bool, is_turned: bool) -> str:
     return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
+class _Lies(NamedTuple):
+    """An operand's part where it lies: its first number, bytes from line to line, to the second block of a tile, and to
+    the next row or column and term; and how many of these are left from there.
+    """
+
+    first: str
+    line: str
+    block: str
+    by_side: str
+    by_term: str
+    side: str
+    terms: str
+
+
 class _Task:
     """What a task is told, and where its panels are."""
 
@@ -93,16 +108,17 @@ class _Task:
         )
         _, numbers = parallel.load_numbers(e, 3, NUMBERS)
         tasks, each, panels, room, self.steps, self.panel, side, terms, *numbers = numbers
-        self.line, self.block, self.by_side, self.by_term, *by_member = numbers
+        line, block, by_side, by_term, *by_member = numbers
         member, task = divide(e, "%k", tasks)
         self.low = e.op(f"mul nuw nsw i64 {task}, {each}")
         self.high = e.least(e.op(f"add nuw nsw i64 {self.low}, {each}"), panels)
-        self.side, self.terms = (e.op(f"sub nsw i64 {n}, {at}") for n, at in ((side, first), (terms, self.first_term)))
+        left = (e.op(f"sub nsw i64 {n}, {at}") for n, at in ((side, first), (terms, self.first_term)))
         self.target = e.element(target, "i8", e.op(f"mul i64 {e.op(f'mul i64 {member}, {room}')}, {self.panel}"))
         source = member_of(e, source, e.op(f"add nuw nsw i64 {member_before}, {member}"), by_member)
-        for at, by in ((first, self.by_side), (self.first_term, self.by_term)):
+        for at, by in ((first, by_side), (self.first_term, by_term)):
             source = e.element(source, "i8", e.op(f"mul nsw i64 {at}, {by}"))
-        self.source, self.scratch = source, e.slot(f"[{SCRATCH} x i8]", LINE)
+        self.lies = _Lies(source, line, block, by_side, by_term, *left)
+        self.scratch = e.slot(f"[{SCRATCH} x i8]", LINE)
         self.sizes = e.slot(f"[{SPLIT_AT_A_TIME * SIZES_OF_PANEL} x i8]", LINE)
 
     @contextmanager
@@ -122,24 +138,24 @@ class _Task:
 
     def half_of_a_step(self, bring: str, tile: str, step: str, q: str, half: str, sizes: str) -> None:
         """Splits the terms of a step of 16 rows or columns: from where they lie, if all are there and not turned."""
-        e = self.e
+        e, lies = self.e, self.lies
         before, first = e.op(f"mul nuw nsw i64 {step}, {TERMS}"), e.op(f"mul nuw nsw i64 {q}, {SIDE}")
         first = e.op(f"add nuw nsw i64 {first}, {e.op(f'mul nuw nsw i64 {half}, {HALF}')}")
-        terms, side = (e.op(f"sub nsw i64 {n}, {at}") for n, at in ((self.terms, before), (self.side, first)))
-        of = e.element(self.source, "i8", e.op(f"mul nsw i64 {before}, {self.by_term}"))
-        of = e.element(of, "i8", e.op(f"mul nsw i64 {first}, {self.by_side}"))
+        terms, side = (e.op(f"sub nsw i64 {n}, {at}") for n, at in ((lies.terms, before), (lies.side, first)))
+        of = e.element(lies.first, "i8", e.op(f"mul nsw i64 {before}, {lies.by_term}"))
+        of = e.element(of, "i8", e.op(f"mul nsw i64 {first}, {lies.by_side}"))
         to = e.element(self.target, "i8", e.op(f"mul nuw nsw i64 {q}, {self.panel}"))
         to = e.element(to, "i8", e.op(f"mul nuw nsw i64 {step}, {STEP}"))
         to = e.element(to, "i8", e.op(f"mul nuw nsw i64 {half}, {TILE}"))
         sizes = e.element(sizes, "i8", e.op(f"mul nuw nsw i64 {half}, {SIZES_OF_PANEL // 2}"))
-        later = e.op(f"mul nsw i64 {self.by_term}, {TERMS}")
+        later = e.op(f"mul nsw i64 {lies.by_term}, {TERMS}")
         fills = [e.op(f"icmp sge i64 {n}, {whole}") for n, whole in ((side, HALF), (terms, TERMS))]
         lies_so = "false" if self.is_turned else e.op(f"and i1 {fills[0]}, {fills[1]}")
         kind = str(self.lines_are_terms).lower()
         for here in each_way(e, lies_so):
-            line, block = (self.line, self.block) if here else (LINE, HALF * LINE)
+            line, block = (lies.line, lies.block) if here else (LINE, HALF * LINE)
             if not here:
-                given = f"i64 {self.line}, i64 {self.block}, i64 {terms}, i64 {side}, i1 {kind}"
+                given = f"i64 {lies.line}, i64 {lies.block}, i64 {terms}, i64 {side}, i1 {kind}"
                 e.do(f"call void @{bring}(ptr {of}, {given}, ptr {self.scratch})")
             place = of if here else self.scratch
             e.do(f"call void @{tile}(ptr {place}, i64 {line}, i64 {block}, i64 {later}, ptr {to}, ptr {sizes})")

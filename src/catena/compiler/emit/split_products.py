@@ -217,6 +217,14 @@ class _Side(NamedTuple):
     high: str
 
 
+class _Turns(NamedTuple):
+    """The steps of a part; those that are multiplied before the next ones, by so many panels of columns."""
+
+    steps: str
+    at_a_time: str
+    at_once: str
+
+
 class _Task:
     """What a task is told: its table has the pointers to A, B, their panels, C, where its part begins, and those of a
     function that is called for its rows in the end, then numbers.
@@ -224,13 +232,14 @@ class _Task:
 
     def __init__(self, pointers: int):
         self.e = e = Emitter()
-        a, b, panels_of_a, panels_of_b, c, begin, *self.own = (parallel.load_pointer(e, i) for i in range(pointers))
+        a, b, panels_of_a, panels_of_b, c, begin, *own = (parallel.load_pointer(e, i) for i in range(pointers))
         before, first_row, first_column, self.first_term = (
             e.op(f"load i64, ptr {e.element(begin, 'i64', i)}, align 8") for i in range(4)
         )
         table, numbers = parallel.load_numbers(e, pointers, NUMBERS + 2 * OF_OPERAND)
-        self.sizes = e.element(table, "i64", NUMBERS + 2 * OF_OPERAND)  # of that function
-        across, down, blocks, panels, self.steps, self.at_a_time, self.at_once, self.terms, *numbers = numbers
+        self.own = *own, e.element(table, "i64", NUMBERS + 2 * OF_OPERAND)  # pointers of that function, and its sizes
+        across, down, blocks, panels, steps, at_a_time, at_once, self.terms, *numbers = numbers
+        self.turns = _Turns(steps, at_a_time, at_once)
         *rooms, self.panel, rows, columns, part_of_terms = numbers[:6]
         of_a, of_b = numbers[6 : 6 + OF_OPERAND], numbers[6 + OF_OPERAND :]
         rest, column_block = divide(e, "%k", across)
@@ -273,7 +282,7 @@ class _Task:
         given = f"i64 {some}, i64 {self.line}, i64 {there[1]}, i64 {there[0]}, i1 {adds}"
         e.do(f"call void @{multiply}({places}, {given})")
         later = e.op(f"add nuw nsw i64 {step}, {some}")
-        with when(e, e.op(f"and i1 {self.ends}, {e.op(f'icmp eq i64 {later}, {self.steps}')}")):
+        with when(e, e.op(f"and i1 {self.ends}, {e.op(f'icmp eq i64 {later}, {self.turns.steps}')}")):
             at_sizes = e.op(f"sub nsw i64 {self.panel}, {8 * SIDE}")
             sizes = [e.element(panel, "i8", at_sizes) for panel in panels]
             lines = [
@@ -287,7 +296,7 @@ class _Task:
 
     def follow(self, after: launches.Kernel) -> None:
         """Calls what follows for the rows of the task, when all their terms are added up."""
-        e, own = self.e, [*self.own, *([self.sizes] if after.sizes else [])]
+        e, own = self.e, self.own if after.sizes else self.own[:-1]
         bounds = [
             e.op(f"add nuw nsw i64 {self.first_row}, {e.least(e.op(f'mul i64 {x}, {SIDE}'), self.rows.extent)}")
             for x in (self.rows.low, self.rows.high)
@@ -301,10 +310,10 @@ def _text(multiply: str, look: str, after: launches.Kernel | None, pointers: int
     task = _Task(pointers)
     e, columns = task.e, task.columns
     e.do(f"call void @llvm.x86.ldtilecfg(ptr {amx.configuration(e)})")
-    step, by_steps = e.begin_loop(0, task.steps, task.at_a_time)
-    some = e.least(task.at_a_time, e.op(f"sub nsw i64 {task.steps}, {step}"))
-    group, by_groups = e.begin_loop(columns.low, columns.high, task.at_once)
-    end = e.least(e.op(f"add nuw nsw i64 {group}, {task.at_once}"), columns.high)
+    step, by_steps = e.begin_loop(0, task.turns.steps, task.turns.at_a_time)
+    some = e.least(task.turns.at_a_time, e.op(f"sub nsw i64 {task.turns.steps}, {step}"))
+    group, by_groups = e.begin_loop(columns.low, columns.high, task.turns.at_once)
+    end = e.least(e.op(f"add nuw nsw i64 {group}, {task.turns.at_once}"), columns.high)
     i, by_rows = e.begin_loop(task.rows.low, task.rows.high)
     j, by_columns = e.begin_loop(group, end)
     task.block(multiply, look, step, some, i, j)
