@@ -340,11 +340,8 @@ class Builder:
 
     # ---- products, sorting, libraries ----------------------------------------------------------------------
 
-    def dot_general(
-        self, lhs: Value, rhs: Value, dimension_numbers, out_dtype, wide=None, by_parts: bool = False
-    ) -> Value:
-        wide = wide and np.dtype(wide)
-        return products.dot_general(self, lhs, rhs, dimension_numbers, np.dtype(out_dtype), wide, by_parts)
+    def dot_general(self, lhs: Value, rhs: Value, numbers, out_dtype, wide=None, by_parts: bool = False) -> Value:
+        return products.dot_general(self, lhs, rhs, numbers, np.dtype(out_dtype), wide and np.dtype(wide), by_parts)
 
     def conv(self, lhs: Value, rhs: Value, specs, sizes, groups) -> Value:
         """See `convolution.conv`: strides, padding and dilations of both are `sizes`, how many groups of channels and
