@@ -835,7 +835,6 @@ def test_command_line_flags():
     assert in_subprocess(code + "jax.config.parse_flags_with_absl(); print(jax.config.jax_enable_x64)") == "True"
 
 
-ALWAYS_MET = {"jax_default_matmul_precision": "products are always computed in full precision, whatever is asked for"}
 PENDING = {"jax_softmax_custom_jvp": "nn"}  # flags that nothing reads yet, and who will
 
 
@@ -850,7 +849,7 @@ def test_every_flag_is_read_somewhere():
         inside = own.count(f'"{flag.attribute}"') > 0
         if not inside and f'"{name}"' not in text and not re.search(rf"context\.{flag.attribute}\b", text):
             unread.append(name)
-    assert sorted(unread) == sorted([*ALWAYS_MET, *(n for n in PENDING if n in unread)]), "flags that do nothing"
+    assert sorted(unread) == sorted(n for n in PENDING if n in unread), "flags that do nothing"
 
 
 @pytest.mark.parametrize(
