@@ -91,6 +91,11 @@ def small(b, routine: str, ins: list, outs: list, how: HowToSolve | None = None)
     return b.multi("small_matrices", ins, outs, params if how is None else params._replace(how=how))
 
 
+def _flip(b, x):
+    """The last two dimensions exchanged."""
+    return b.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
 def _dtype(x) -> np.dtype:
     """The dtype of a matrix, for which LAPACK has routines."""
     if x.dtype.name not in lapack_calls.PREFIX:
@@ -131,11 +136,9 @@ def _is_complex(x) -> bool:
 def _cholesky(b, a, *, outs, **_):
     if _is_small(a):
         return small(b, "cholesky", [a], [(a.shape, a.dtype)])
-    factor, info = call(b, unkept(lapack_calls.potrf)(_dtype(a), a.shape[-1]), [triangular.flip(b, a)], a.shape[:-2])
+    factor, info = call(b, unkept(lapack_calls.potrf)(_dtype(a), a.shape[-1]), [_flip(b, a)], a.shape[:-2])
     rows, columns = (b.iota(np.int32, a.shape, a.ndim - d) for d in (2, 1))
-    lower = b.map(
-        "select", b.map("ge", rows, columns), triangular.flip(b, factor), b.full(a.shape, np.zeros((), a.dtype))
-    )
+    lower = b.map("select", b.map("ge", rows, columns), _flip(b, factor), b.full(a.shape, np.zeros((), a.dtype)))
     return [_or_nan(b, lower, info, 2)]
 
 
@@ -149,30 +152,36 @@ def _triangular_solve(b, a, x, *, outs, left_side, lower, transpose_a=0, unit_di
     if _is_eliminated(a, x):
         return small(b, "triangular_solve", [a, x], [(x.shape, x.dtype)], how)
     if x.size and not _is_complex(a) and triangular.has_many_sides(a, x, how.left, SMALL):
-        return [triangular.solve(b, a, x, how)]
+        return [_with_many_sides(b, a, x, how)]
     routine = unkept(lapack_calls.trsm)(_dtype(a), *x.shape[-2:], left_side, lower, transposed, unit_diagonal)
     return call(b, routine, [a, x], x.shape[:-2])
+
+
+def _with_many_sides(b, a, x, how: HowToSolve):
+    """The solution of op(A) X = B, or of X op(A) = B, turned so that vectors are made of the sides."""
+    if how.left:
+        return small(b, "many_sides", [a, x], [(x.shape, x.dtype)], how)[0]
+    turned = how._replace(left=True, transposed=not how.transposed)
+    return _flip(b, _with_many_sides(b, a, _flip(b, x), turned))
 
 
 def _lu(b, a, *, outs, **_):
     if _is_eliminated(a):
         *batch, m, n = a.shape
         return small(b, "lu", [a], [(a.shape, a.dtype), ((*batch, min(m, n)), np.int32), (tuple(batch), np.int32)])
-    lu, pivots, info = call(
-        b, unkept(lapack_calls.getrf)(_dtype(a), *a.shape[-2:]), [triangular.flip(b, a)], a.shape[:-2]
-    )
+    lu, pivots, info = call(b, unkept(lapack_calls.getrf)(_dtype(a), *a.shape[-2:]), [_flip(b, a)], a.shape[:-2])
     one = b.constant(np.ones((), pivots.dtype))
-    return [triangular.flip(b, lu), b.convert(b.map("sub", pivots, one), np.int32), b.convert(info, np.int32)]
+    return [_flip(b, lu), b.convert(b.map("sub", pivots, one), np.int32), b.convert(info, np.int32)]
 
 
 def _qr(b, a, *, outs, **_):
-    r, taus, _ = call(b, unkept(lapack_calls.geqrf)(_dtype(a), *a.shape[-2:]), [triangular.flip(b, a)], a.shape[:-2])
-    return [triangular.flip(b, r), taus]
+    r, taus, _ = call(b, unkept(lapack_calls.geqrf)(_dtype(a), *a.shape[-2:]), [_flip(b, a)], a.shape[:-2])
+    return [_flip(b, r), taus]
 
 
 def _householder_product(b, a, taus, *, outs, **_):
     routine = unkept(lapack_calls.orgqr)(_dtype(a), *a.shape[-2:], taus.shape[-1])
-    return [triangular.flip(b, call(b, routine, [triangular.flip(b, a), taus], a.shape[:-2])[0])]
+    return [_flip(b, call(b, routine, [_flip(b, a), taus], a.shape[:-2])[0])]
 
 
 def _eigh(b, a, *, outs, lower=True, compute_eigenvectors=True, **_):
@@ -180,9 +189,9 @@ def _eigh(b, a, *, outs, lower=True, compute_eigenvectors=True, **_):
         how = HowToSolve(True, bool(lower), False, False)
         return small(b, "eigenvalues", [a], [(a.shape[:-1], a.dtype)], how)
     routine = unkept(lapack_calls.syevd)(_dtype(a), a.shape[-1], bool(lower), bool(compute_eigenvectors))
-    v, w, info = call(b, routine, [triangular.flip(b, a)], a.shape[:-2])
+    v, w, info = call(b, routine, [_flip(b, a)], a.shape[:-2])
     w = _or_nan(b, w, info, 1)
-    return [_or_nan(b, triangular.flip(b, v), info, 2), w] if compute_eigenvectors else [w]
+    return [_or_nan(b, _flip(b, v), info, 2), w] if compute_eigenvectors else [w]
 
 
 def _svd(b, a, *, outs, compute_uv=True, full_matrices=True, **_):
@@ -192,13 +201,9 @@ def _svd(b, a, *, outs, compute_uv=True, full_matrices=True, **_):
             for k, (shape, dtype) in enumerate(outs)
         ]
     routine = unkept(lapack_calls.gesdd)(_dtype(a), *a.shape[-2:], bool(compute_uv), bool(full_matrices))
-    _, s, u, vt, info = call(b, routine, [triangular.flip(b, a)], a.shape[:-2])
+    _, s, u, vt, info = call(b, routine, [_flip(b, a)], a.shape[:-2])
     s = _or_nan(b, s, info, 1)
-    return (
-        [s, _or_nan(b, triangular.flip(b, u), info, 2), _or_nan(b, triangular.flip(b, vt), info, 2)]
-        if compute_uv
-        else [s]
-    )
+    return [s, _or_nan(b, _flip(b, u), info, 2), _or_nan(b, _flip(b, vt), info, 2)] if compute_uv else [s]
 
 
 def _identity(b, shape, dtype):
@@ -214,9 +219,9 @@ def _eig(b, a, *, outs, left=True, right=True, **_):
     factor = b.broadcast_in_dim(scale, a.shape, tuple(range(a.ndim - 2)))
     scaled = _scaled(b, "mul", a, factor)
     routine = unkept(lapack_calls.geev)(_dtype(a), a.shape[-1], bool(left), bool(right))
-    _, *values, vl, vr, info = call(b, routine, [triangular.flip(b, scaled)], a.shape[:-2])
+    _, *values, vl, vr, info = call(b, routine, [_flip(b, scaled)], a.shape[:-2])
     info = _failed(b, info, good)
-    sides = [triangular.flip(b, v) if _is_complex(a) else _paired(b, v, values[1]) for v in (vl, vr)]
+    sides = [_flip(b, v) if _is_complex(a) else _paired(b, v, values[1]) for v in (vl, vr)]
     w = values[0] if _is_complex(a) else b.map("complex", *values)
     w = _scaled(b, "div", w, b.broadcast_in_dim(scale, w.shape, tuple(range(w.ndim - 1))))
     used = [s for s, wanted in zip(sides, (left, right)) if wanted]
@@ -261,27 +266,27 @@ def _paired(b, v, wi):
     first, second = b.map("gt", wi, zeros), b.map("lt", wi, zeros)
     re = b.map("select", second, before, v)
     im = b.map("select", first, after, b.map("select", second, b.map("neg", v), zeros))
-    return triangular.flip(b, b.map("complex", re, im))
+    return _flip(b, b.map("complex", re, im))
 
 
 def _schur(b, a, *, outs, compute_vectors=True, **_):
     routine = unkept(lapack_calls.gees)(_dtype(a), a.shape[-1], bool(compute_vectors))
     a, good = _finite(b, a)
-    t, *_, vectors, info = call(b, routine, [triangular.flip(b, a)], a.shape[:-2])
+    t, *_, vectors, info = call(b, routine, [_flip(b, a)], a.shape[:-2])
     info = _failed(b, info, good)
-    pair = [_or_nan(b, triangular.flip(b, t), info, 2)]
-    return pair + ([_or_nan(b, triangular.flip(b, vectors), info, 2)] if compute_vectors else [])
+    pair = [_or_nan(b, _flip(b, t), info, 2)]
+    return pair + ([_or_nan(b, _flip(b, vectors), info, 2)] if compute_vectors else [])
 
 
 def _hessenberg(b, a, *, outs, **_):
-    h, taus, info = call(b, unkept(lapack_calls.gehrd)(_dtype(a), a.shape[-1]), [triangular.flip(b, a)], a.shape[:-2])
-    return [_or_nan(b, triangular.flip(b, h), info, 2), _or_nan(b, taus, info, 1)]
+    h, taus, info = call(b, unkept(lapack_calls.gehrd)(_dtype(a), a.shape[-1]), [_flip(b, a)], a.shape[:-2])
+    return [_or_nan(b, _flip(b, h), info, 2), _or_nan(b, taus, info, 1)]
 
 
 def _tridiagonal(b, a, *, outs, lower=True, **_):
     routine = unkept(lapack_calls.sytrd)(_dtype(a), a.shape[-1], bool(lower))
-    v, d, e, taus, info = call(b, routine, [triangular.flip(b, a)], a.shape[:-2])
-    return [triangular.flip(b, v), d, e, taus, b.convert(info, np.int32)]
+    v, d, e, taus, info = call(b, routine, [_flip(b, a)], a.shape[:-2])
+    return [_flip(b, v), d, e, taus, b.convert(info, np.int32)]
 
 
 def _tridiagonal_solve(b, dl, d, du, x, *, outs, **_):
@@ -289,8 +294,8 @@ def _tridiagonal_solve(b, dl, d, du, x, *, outs, **_):
     rank = dl.ndim
     low = b.slice(dl, (0,) * (rank - 1) + (min(1, n),), dl.shape)
     high = b.slice(du, (0,) * rank, (*du.shape[:-1], max(n - 1, 0)))
-    results = call(b, unkept(lapack_calls.gtsv)(_dtype(x), n, k), [low, d, high, triangular.flip(b, x)], x.shape[:-2])
-    return [_or_nan(b, triangular.flip(b, results[3]), results[4], 2)]
+    results = call(b, unkept(lapack_calls.gtsv)(_dtype(x), n, k), [low, d, high, _flip(b, x)], x.shape[:-2])
+    return [_or_nan(b, _flip(b, results[3]), results[4], 2)]
 
 
 LIBRARY: dict[str, Callable] = {

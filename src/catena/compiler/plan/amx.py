@@ -28,6 +28,7 @@ from catena.compiler.plan.fuse import Step as FusedStep
 from catena.compiler.plan.launches import launch
 from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.program import Buffer, Step, nest_reads, nest_writes, operations
+from catena.compiler.plan.strided import Lies
 from catena.core.named import NamedTuple
 
 SIDE = 32  # rows and columns of a block of C: two tiles by two
@@ -286,15 +287,15 @@ def _right(
         return made, None
     form, packed = Panels(TYPES[NAMES[x.dtype]], *shape, ALONE, 0), None
     found, size = views.lies(frame, x), form.members * form.panels * form.panel
-    lies = None if found is None else _as_it_lies(form, x, found.strides, dims)
+    lies = None if found is None else _as_it_lies(form, x, found, dims)
     if found is not None and lies is not None and lies.has_terms_side_by_side and not in_tasks:
         made = p.allocate_anew(size) if anew else p.allocate(size)
-        launch(p, frame, _words(frame, found.base, made, lies))
+        launch(p, frame, _words(frame, found, made, lies))
         return made, None
     if found is not None and lies is not None and in_tasks:
-        return p.address(frame, found.base), lies
+        return views.address(p, frame, found), lies
     if found is not None and lies is not None:
-        source, form = p.address(frame, found.base), lies
+        source, form = views.address(p, frame, found), lies
     else:
         source = packed = copied(p, frame, moved(frame, x, [d for group in dims for d in group], shape))
         form = form._replace(by_member=Members(form.members, 0, form.terms * form.columns), by_term=form.columns)
@@ -310,35 +311,38 @@ def _packs(plan: Plan, machine: Machine) -> bool:
     return plan.operands.name in machine.multiplied_in_tiles and plan.row_blocks == 1 and plan.panel <= PACKED
 
 
-def _as_it_lies(form: Panels, x: Value, steps: list[int], dims) -> Panels | None:
+def _as_it_lies(form: Panels, x: Value, view: Lies, dims) -> Panels | None:
     """How an operand lies that is packed from where it is: columns side by side, or terms in whole steps and panels, of
     which each group is a word.
     """
     by_member, (by_term, by_column) = (
-        member_steps(x, steps, dims[0]),
-        (views.group(x, steps, group) for group in dims[1:]),
+        member_steps(x, view.strides, dims[0]),
+        (views.group(x, view.strides, group) for group in dims[1:]),
     )
     if by_member is None or by_term is None or by_column is None:
         return None
     form = form._replace(by_member=by_member, by_term=by_term, by_column=1 if form.columns == 1 else by_column)
-    return form if form.by_column == 1 or _is_of_words(form) else None
+    return form if form.by_column == 1 or _is_of_words(form, view.first) else None
 
 
-def _is_of_words(form: Panels) -> bool:
+def _is_of_words(form: Panels, first: int) -> bool:
     size, (_, *by_member) = form.type.bytes, form.by_member
     whole = form.terms * size % BYTES == 0 and form.columns % SIDE == 0
-    return form.by_term == 1 and whole and all(step * size % GROUP == 0 for step in (*by_member, form.by_column))
+    return form.by_term == 1 and whole and all(step * size % GROUP == 0 for step in (first, *by_member, form.by_column))
 
 
-def _words(frame: Frame, x: Value, made: Buffer, form: Panels) -> Nest:
-    """What packs such an operand of words, the stored value `x`: a transposition."""
+def _words(frame: Frame, view: Lies, made: Buffer, form: Panels) -> Nest:
+    """What packs such an operand of words, a view of a stored value: a transposition."""
+    x = view.base
     each, (inner, *by) = GROUP // form.type.bytes, form.by_member
     members = [(n, step) for n, step in zip((form.members // inner, inner), by) if n > 1] or [(1, 0)]
     body = frame.nests.body((*(n for n, _ in members), form.panels, form.groups, SIDE))
     *outer, panel, group, column = index = nests.dims(len(members) + 3)
     steps = [(d, step // each) for d, (_, step) in zip(outer, members)]
     steps += [(column, form.by_column // each), (panel, SIDE * form.by_column // each), (group, 1)]
-    word = body.stmt("load", WORD.name, (), (frame.fused.root(x), WORD.name, affine.combination(steps)))
+    first, *by_dims = affine.combination(steps)
+    place = (first + view.first // each, *by_dims)
+    word = body.stmt("load", WORD.name, (), (frame.fused.root(x), WORD.name, place))
     panels = beside(frame, "beside", body.extents, (x,), dtype=WORD)
     frame.blocks[panels.number] = made
     return loops.from_body(body, (), nests.store_value(body, panels, index, word))

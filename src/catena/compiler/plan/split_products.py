@@ -146,7 +146,7 @@ class Plan(NamedTuple):
     def tasks(self, part: Part) -> Tasks:
         """The tasks of a part, or of a smaller one that is left, by sizes alone."""
         down, across = -(-part.rows // SIDE), -(-part.columns // SIDE)
-        wanted = -(-max(min(MOST_TASKS, math.prod(part) // TASK), 1) // part.members)
+        wanted = -(-max(_wanted(math.prod(part)), 1) // part.members)
         blocks = min(BLOCKS, down)
         if self.has_whole_rows:
             blocks = min(blocks, max(1, down // wanted))
@@ -224,6 +224,10 @@ class SplitProduct(Step):
         sizes = f"{f'batch {a.members}, ' if a.members > 1 else ''}rows {a.side}, columns {b.side}, terms {a.terms}"
         after = f"; on its rows: {operations(self.after)}" if self.after else ""
         return f"float32 {sizes}; by parts of bfloat16, blocks {SIDE} x {SIDE}{after}"
+
+
+def _wanted(products: int) -> int:
+    return min(MOST_TASKS, products // TASK)
 
 
 def is_split(v: Value, machine: Machine) -> bool:
@@ -318,5 +322,5 @@ def _bytes(side: int, terms: int) -> int:
 def _has_rows_enough(plan: Plan, machine: Machine) -> bool:
     """Whether tasks of whole rows are enough, and there are whole rows."""
     part = plan.part
-    wanted = min(MOST_TASKS, plan.products // TASK, machine.sharing.row_tasks)
+    wanted = min(_wanted(plan.products), machine.sharing.row_tasks)
     return part.columns == plan.b.side and part.members * plan.tasks(part).row_blocks >= wanted
