@@ -139,3 +139,16 @@ def test_lanes_of_half_width_stay_inside(shape, axis, dtype):
     x = np.random.default_rng(0).normal(size=shape).astype(dtype)
     with override("jax_check_bounds", True):
         check_both(both, x, x, axis)
+
+
+@pytest.mark.parametrize("dtype", LENGTHS, ids=str)
+def test_of_every_pair_of_specials_in_lanes_and_alone(dtype):
+    specials = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, -np.nan, 2.0, -2.0, 0.5]).astype(dtype)
+    specials = np.append(specials, ml_dtypes.finfo(dtype).smallest_subnormal if dtype != BF16 else specials[:1])
+    x, y = (a.ravel() for a in np.meshgrid(specials, specials))
+    for count in (len(x), 37, 9):
+        for at in range(0, len(x), count):
+            pair = x[at : at + count], y[at : at + count]
+            got = run(lambda b, x, y: [b.map(kind, x, y) for kind in ("max", "min")], *pair)
+            for kind, z in zip(("max", "min"), got, strict=True):
+                assert same(z, reference(kind, np.stack(pair), 0)), (kind, pair)

@@ -187,14 +187,16 @@ def _resize(e: Emitter, x: str, register: str, old: int, new: int) -> str:
 
 def _float_extreme(name: str):
     """IEEE 754-2019's maximum and minimum: NaN wins, and zeros are ordered by their signs."""
+    order, logic = {"maximum": ("ogt", "and"), "minimum": ("olt", "or")}[name]
 
     def rule(e, t, xs, width, attr):
-        if width == 1:
-            return _scalar_extreme(e, name, t, *xs)
-        zero = constant(0.0, t, width)
-        if name == "maximum" and zero in xs:
-            return _above_zero(e, t, xs[0] if xs[1] == zero else xs[1], width)
-        return intrinsic(e, name, t, xs, width)
+        if width > 1:
+            zero = constant(0.0, t, width)
+            if name == "maximum" and zero in xs:
+                return _above_zero(e, t, xs[0] if xs[1] == zero else xs[1], width)
+            if any(x.startswith("splat") for x in xs):
+                return intrinsic(e, name, t, xs, width)
+        return _either_extreme(e, t, order, logic, *xs, width)
 
     return rule
 
@@ -207,17 +209,22 @@ def _above_zero(e: Emitter, t: Type, x: str, width: int) -> str:
     return e.op(f"select {vector('i1', width)} {below}, {r} {zero}, {r} {x}")
 
 
-def _scalar_extreme(e: Emitter, name: str, t: Type, a: str, b: str) -> str:
-    """By comparisons that do not wait for each other: LLVM looks at the sign of scalars in general registers, which
-    takes a chain of operations twice the time.
+def _either_extreme(e: Emitter, t: Type, order: str, logic: str, a: str, b: str, width: int) -> str:
+    """Processors' own maximum or minimum, which is the second operand where the two are equal or one is NaN: taken both
+    ways round, these are one number, or zeros, of which `logic` makes the one that is asked for, or NaN and the other,
+    of which `or` makes NaN. LLVM's own way looks at signs first, and chooses by masks three times.
     """
-    r, (order, logic) = t.register, {"maximum": ("ogt", "and"), "minimum": ("olt", "or")}[name]
-    bits = "i64" if r == "double" else "i32"
-    best = e.op(f"select i1 {e.op(f'fcmp {order} {r} {a}, {b}')}, {r} {a}, {r} {b}")
-    x, y = (e.op(f"bitcast {r} {v} to {bits}") for v in (a, b))
-    same = e.op(f"bitcast {bits} {e.op(f'{logic} {bits} {x}, {y}')} to {r}")  # equal: zeros of two signs, or one number
-    best = e.op(f"select i1 {e.op(f'fcmp oeq {r} {a}, {b}')}, {r} {same}, {r} {best}")
-    return e.op(f"select i1 {e.op(f'fcmp uno {r} {a}, {a}')}, {r} {a}, {r} {best}")
+    r, i1 = vector(t.register, width), vector("i1", width)
+    bits = vector("i64" if t.register == "double" else "i32", width)
+    both = []
+    for x, y in ((a, b), (b, a)):
+        best = e.op(f"select {i1} {e.op(f'fcmp {order} {r} {x}, {y}')}, {r} {x}, {r} {y}")
+        both.append(e.op(f"bitcast {r} {best} to {bits}"))
+    out = e.op(f"{logic} {bits} {', '.join(both)}")
+    if logic == "and":
+        ones = e.splat("-1", "i64" if t.register == "double" else "i32", width) if width > 1 else "-1"
+        out = e.op(f"select {i1} {e.op(f'fcmp uno {r} {a}, {b}')}, {bits} {ones}, {bits} {out}")
+    return e.op(f"bitcast {bits} {out} to {r}")
 
 
 def _float_sign(e, t, xs, width, attr):
