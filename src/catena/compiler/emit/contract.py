@@ -16,7 +16,7 @@ from catena.compiler.emit.sizes import is_size
 from catena.compiler.graph import symbols
 from catena.compiler.graph.types import Type
 from catena.compiler.plan.contraction import Axis, Part, Plan, Tasks
-from catena.compiler.plan.steps import Buffer, Contract
+from catena.compiler.plan.steps import Contract
 from catena.core.named import NamedTuple
 
 
@@ -28,12 +28,8 @@ def contract(w, step: Contract) -> None:
 def chunks(w, step: Contract) -> parallel.Chunks:
     """The function of a product's tasks, and what it is given."""
     p = step.plan
-    kernel: launches.Kernel | None = None
-    own: list[Buffer] = []
     operands = [step.a, step.b, step.c, *([] if step.rest is None else [step.rest])]
-    if step.after is not None:
-        own = [*step.operands.values()]
-        kernel = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
+    kernel, own = launches.after(w, step)
     name = symbols.key((p, step.tasks, kernel and (kernel.name, tuple(kernel.sizes)), len(own)))
     if name not in w.texts.tasks:
         w.texts.tasks[name] = _Loops(w, p, step.tasks, kernel, len(own)).written()
@@ -172,12 +168,12 @@ class _Loops:
         count = self.told.number(math.prod(x.extent for x in self.plan.contraction.rows))
         before = e.op(f"mul nuw nsw i64 {member}, {count}")
         first, end = _first_row(e, low, unit, full), e.least(_first_row(e, high, unit, full), count)
-        bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (first, end)]
+        low, high = (e.op(f"add nuw nsw i64 {before}, {x}") for x in (first, end))
         own = [parallel.load_pointer(e, self.operands + i) for i in range(self.own)]
         own += [e.element("%numbers", "i64", len(self.told.numbers))] if sizes else []
         self.told.numbers += sizes
         after = self._function(TILES + PACKINGS * self.plan.packs + bool(self.watch))
-        e.do(f"call void {after}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {x}' for x in bounds)])})")
+        launches.on_rows(e, after, own, low, high)
 
     def _member(self, member: str, a: str, b: str, rest: str, c: str) -> list[str]:
         """The pointers of a batch member."""

@@ -12,8 +12,9 @@ from catena.compiler.graph.forms import COSTLY
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import CarefulNest, Nest
 from catena.compiler.plan.pauses import Pause
+from catena.compiler.plan.program import Buffer
 from catena.compiler.plan.ranges import Open
-from catena.compiler.plan.steps import Launch, Rows
+from catena.compiler.plan.steps import Launch, Product, Rows
 from catena.core.named import NamedTuple
 
 
@@ -182,6 +183,18 @@ def _text(
 def row_function(w, nest: Nest, buffers: list[int], pause: Pause | None = None, in_place: bool = False) -> Kernel:
     """The function that runs a nest of a row group on a range of rows."""
     return kernel(w, nest, buffers, in_place, Open(nest.rows[-1]), pause)
+
+
+def after(w, step: Product) -> tuple[Kernel | None, list[Buffer]]:
+    """The function of what a product's task runs on its rows, and the memory that it is given."""
+    if step.after is None:
+        return None, []
+    return row_function(w, step.after, list(step.operands), in_place=step.in_place), list(step.operands.values())
+
+
+def on_rows(e: Emitter, function: str, pointers: list[str], low: str, high: str) -> None:
+    """Calls such a function for rows from `low` to `high`."""
+    e.do(f"call void {function}({', '.join([*(f'ptr {p}' for p in pointers), f'i64 {low}', f'i64 {high}'])})")
 
 
 # ---- row groups ----------------------------------------------------------------------------------------------

@@ -16,10 +16,8 @@ OF_PACKING = 8
 def product(w, step: AmxProduct) -> None:
     """Writes a product in tasks, and what follows on the rows that a task has computed."""
     p = step.plan
-    pointers, after = [w.pointer(buffer) for buffer in (step.a, step.b, step.c)], None
-    if step.after is not None:
-        pointers += [w.pointer(buffer) for buffer in step.operands.values()]
-        after = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
+    after, own = launches.after(w, step)
+    pointers = [w.pointer(buffer) for buffer in (step.a, step.b, step.c, *own)]
     size, sizes = p.operands.bytes, after.sizes if after else []
     numbers = [p.column_blocks, p.row_blocks, p.blocks * SIDE, p.rows, p.panels, p.all_panels, p.columns, p.steps,
                size * p.by_row, p.panel, int(step.past_caches), *p.by_member.bytes(size),
@@ -122,6 +120,5 @@ def _task(
         e.lines.append(streams.FENCE)
     if after is not None:
         own += [e.element(table, "i64", count)] if after.sizes else []
-        bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (low, high)]
-        e.do(f"call void @{after.name}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {x}' for x in bounds)])})")
+        launches.on_rows(e, f"@{after.name}", own, *(e.op(f"add nuw nsw i64 {before}, {x}") for x in (low, high)))
     return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])

@@ -86,15 +86,13 @@ class _Writer:
     """What writes a product's parts: the function that all their tasks are, and where it is told which part they do."""
 
     def __init__(self, w, step: SplitProduct):
-        self.w, self.plan, self.operands, after = w, step.plan, (step.a, step.b), None
+        self.w, self.plan, self.operands = w, step.plan, (step.a, step.b)
+        after, own = launches.after(w, step)
         self.begin, *self.begins = (w.e.slot(f"[{n} x i64]", 8) for n in (4, 3, 3))
         self.lies, self.panels = (
             [w.pointer(x) for x in pair] for pair in zip(*((x.lies, x.panels) for x in self.operands))
         )
-        self.pointers = [*self.lies, *self.panels, w.pointer(step.c), self.begin]
-        if step.after is not None:
-            self.pointers += [w.pointer(buffer) for buffer in step.operands.values()]
-            after = launches.row_function(w, step.after, list(step.operands), in_place=step.in_place)
+        self.pointers = [*self.lies, *self.panels, w.pointer(step.c), self.begin, *map(w.pointer, own)]
         self.sizes = after.sizes if after else []
         block, look = w.function(block_text()), w.function(split_exceptions.text())
         self.body = _text(block, look, after, len(self.pointers))
@@ -302,7 +300,7 @@ class _Task:
             for x in (self.rows.low, self.rows.high)
         ]
         with when(e, self.ends):
-            e.do(f"call void @{after.name}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {x}' for x in bounds)])})")
+            launches.on_rows(e, f"@{after.name}", list(own), *bounds)
 
 
 def _text(multiply: str, look: str, after: launches.Kernel | None, pointers: int) -> str:

@@ -88,26 +88,15 @@ def _private(size: int, first: int, rows: int) -> Place:
     return Place(np.full(size * rows, 0xFF, np.uint8), size * first)
 
 
-def _contract(memory: Memory, step: steps.Contract) -> None:
-    products.contract(memory, step)
-    if step.after is not None:
-        nests.run(step.after, memory.places(step.operands))
+def _product(rule: Callable[[Memory, Any], None]) -> Callable[[Memory, steps.Product], None]:
+    """The rule of a product, given that of it alone: what follows on its rows comes after."""
 
+    def run_both(memory: Memory, step: steps.Product) -> None:
+        rule(memory, step)
+        if step.after is not None:
+            nests.run(step.after, memory.places(step.operands))
 
-def _pack(memory: Memory, step: AmxPacking) -> None:
-    products.pack(memory, step)
-
-
-def _amx(memory: Memory, step: AmxProduct) -> None:
-    products.amx(memory, step)
-    if step.after is not None:
-        nests.run(step.after, memory.places(step.operands))
-
-
-def _by_parts(memory: Memory, step: SplitProduct) -> None:
-    products.by_parts(memory, step)
-    if step.after is not None:
-        nests.run(step.after, memory.places(step.operands))
+    return run_both
 
 
 # ---- control flow --------------------------------------------------------------------------------------------
@@ -208,10 +197,10 @@ RULES: dict[type[Step], Callable[[Memory, Any], None]] = {
     steps.Copy: _copy,
     steps.Launch: _launch,
     steps.Rows: _rows,
-    steps.Contract: _contract,
-    AmxProduct: _amx,
-    AmxPacking: _pack,
-    SplitProduct: _by_parts,
+    steps.Contract: _product(products.contract),
+    AmxProduct: _product(products.amx),
+    AmxPacking: products.pack,
+    SplitProduct: _product(products.by_parts),
     Splitting: products.split,
     steps.Gemm: products.gemm,
     steps.Sort: keys.sort,

@@ -10,7 +10,7 @@ has all rows of its panels, it packs these itself, some at a time: then they are
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -27,7 +27,8 @@ from catena.compiler.plan.copies import beside, copied
 from catena.compiler.plan.fuse import Step as FusedStep
 from catena.compiler.plan.launches import launch
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.plan.program import Buffer, Step, nest_reads, nest_writes, operations
+from catena.compiler.plan.program import Buffer, Step
+from catena.compiler.plan.steps import Product
 from catena.compiler.plan.strided import Lies
 from catena.core.named import NamedTuple
 
@@ -166,39 +167,27 @@ class AmxPacking(Step):
 
 
 @dataclass(eq=False)
-class AmxProduct(Step):
-    """C = A B of narrow numbers. `after` is a loop nest that a task runs on its rows, as in `Contract`."""
+class AmxProduct(Product):
+    """A product of narrow numbers."""
 
     plan: Plan
     a: Buffer
     b: Buffer
-    c: Buffer
     packs: Panels | None  # how B lies, where tasks pack it; else it is packed
     past_caches: bool  # whether C goes to memory so, where its blocks are whole lines
-    after: Nest | None = None
-    in_place: bool = False
-    operands: dict[int, Buffer] = field(default_factory=dict)
     name: ClassVar[str] = "amx"
 
-    def reads(self):
-        of_nest = [b for b in nest_reads(self.nests(), self.operands) if b is not self.c]
-        return [self.a, self.b, *of_nest]
+    def factors(self):
+        return [self.a, self.b]
 
-    def writes(self):
-        return [self.c, *nest_writes(self.nests(), self.operands)]
+    def multiplications(self):
+        return self.plan.products
 
-    def flops(self):
-        return 2 * self.plan.products + super().flops()
-
-    def nests(self):
-        return [] if self.after is None else [self.after]
-
-    def detail(self):
+    def form(self):
         p = self.plan
         sizes = f"{f'batch {p.members}, ' if p.members > 1 else ''}rows {p.rows}, columns {p.columns}, terms {p.terms}"
-        after = f"; on its rows: {operations(self.after)}" if self.after else ""
         packs = ", which tasks pack" if self.packs else ""
-        return f"{p.operands.name} {sizes}; blocks {SIDE} x {SIDE}{packs} -> {p.type.name}{after}"
+        return f"{p.operands.name} {sizes}; blocks {SIDE} x {SIDE}{packs} -> {p.type.name}"
 
 
 def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
@@ -220,7 +209,8 @@ def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
     plan = (by_columns if after is None else by_rows)._replace(by_member=by_member, by_row=by_row)
     past = after is None and not p.depth and v.nbytes >= p.machine.memory.streamed
     of_after = {} if after is None else p.operands(frame, after)
-    frame.steps.append(AmxProduct(plan, a, b, p.address(frame, v), packs, past, after, in_place, of_after))
+    c = p.address(frame, v)
+    frame.steps.append(AmxProduct(plan, a, b, packs, past, c=c, after=after, in_place=in_place, operands=of_after))
     p.free_here(frame, [buffer for buffer, is_own in ((a, is_copy), (b, packs is None)) if is_own])
     tiled.follow(p, frame, step, after, in_place)
 

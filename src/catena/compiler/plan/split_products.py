@@ -13,19 +13,19 @@ bfloat16 artificial intelligence datatype for higher-precision computations", AR
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import NAMES
-from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Machine
 from catena.compiler.plan import amx, product_kinds, tiled, views
 from catena.compiler.plan.amx import SIDE, Members
 from catena.compiler.plan.copies import copied
 from catena.compiler.plan.fuse import Step as FusedStep
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.plan.program import Buffer, Step, nest_reads, nest_writes, operations
+from catena.compiler.plan.program import Buffer, Step
+from catena.compiler.plan.steps import Product
 from catena.core.named import NamedTuple
 
 PARTS = 3  # that a number is the sum of
@@ -191,39 +191,27 @@ class Operand(NamedTuple):
 
 
 @dataclass(eq=False)
-class SplitProduct(Step):
-    """C = A B. A and B where they lie are also for the blocks whose numbers are very large or small. `after` is a loop
-    nest that a task runs on its rows, as in `Contract`.
-    """
+class SplitProduct(Product):
+    """A product by parts. A and B where they lie are also for the blocks whose numbers are very large or small."""
 
     plan: Plan
     a: Operand
     b: Operand
-    c: Buffer
-    after: Nest | None = None
-    in_place: bool = False
-    operands: dict[int, Buffer] = field(default_factory=dict)
     name: ClassVar[str] = "split product"
 
-    def reads(self):
-        of_nest = [b for b in nest_reads(self.nests(), self.operands) if b is not self.c]
-        return [self.a.lies, self.b.lies, *(x.panels for x in (self.a, self.b) if not x.splits), *of_nest]
+    def factors(self):
+        return [self.a.lies, self.b.lies, *(x.panels for x in (self.a, self.b) if not x.splits)]
 
-    def writes(self):
-        panels = [x.panels for x in (self.a, self.b) if x.splits]
-        return [self.c, *panels, *nest_writes(self.nests(), self.operands)]
+    def panels(self):
+        return [x.panels for x in (self.a, self.b) if x.splits]
 
-    def flops(self):
-        return 2 * self.plan.products + super().flops()
+    def multiplications(self):
+        return self.plan.products
 
-    def nests(self):
-        return [] if self.after is None else [self.after]
-
-    def detail(self):
+    def form(self):
         a, b = self.plan.a, self.plan.b
         sizes = f"{f'batch {a.members}, ' if a.members > 1 else ''}rows {a.side}, columns {b.side}, terms {a.terms}"
-        after = f"; on its rows: {operations(self.after)}" if self.after else ""
-        return f"float32 {sizes}; by parts of bfloat16, blocks {SIDE} x {SIDE}{after}"
+        return f"float32 {sizes}; by parts of bfloat16, blocks {SIDE} x {SIDE}"
 
 
 def _wanted(products: int) -> int:
@@ -258,7 +246,8 @@ def multiply(p: Planner, frame: Frame, step: FusedStep) -> None:
     after, in_place = tiled.epilogue(p, frame, step, _has_rows_enough(plan, p.machine))
     plan = plan._replace(has_whole_rows=after is not None)
     of_after = {} if after is None else p.operands(frame, after)
-    frame.steps.append(SplitProduct(plan, a, b, p.address(frame, v), after, in_place, of_after))
+    c = p.address(frame, v)
+    frame.steps.append(SplitProduct(plan, a, b, c=c, after=after, in_place=in_place, operands=of_after))
     p.free_here(frame, [*a.own, *b.own])
     tiled.follow(p, frame, step, after, in_place)
 

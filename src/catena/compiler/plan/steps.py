@@ -122,39 +122,67 @@ class Rows(Step):
 # ---- products ------------------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
-class Contract(Step):
-    """C = A B by tiles. `rest` holds the columns of B beyond the panels; None where B lies unpacked at `b`.
-
-    `after` is a loop nest that a task runs on the rows that it has computed, with its operands; `in_place` says that it
-    writes memory which it reads.
+@dataclass(eq=False, kw_only=True)
+class Product(Step):
+    """C = A B, in tasks. `after` is a loop nest that a task runs on the rows that it has computed, with its `operands`;
+    `in_place` says that it writes memory which it reads.
     """
+
+    c: Buffer
+    after: Nest | None = None
+    in_place: bool = False
+    operands: dict[int, Buffer] = field(default_factory=dict)
+
+    def factors(self) -> list[Buffer]:
+        """What it multiplies."""
+        raise NotImplementedError
+
+    def panels(self) -> list[Buffer]:
+        """Memory beside C that it writes for itself."""
+        return []
+
+    def multiplications(self) -> int:
+        raise NotImplementedError
+
+    def form(self) -> str:
+        """What a line of the printed program says of the product alone."""
+        raise NotImplementedError
+
+    def reads(self):
+        of_nest = [b for b in nest_reads(self.nests(), self.operands) if b is not self.c]
+        return [*self.factors(), *of_nest]
+
+    def writes(self):
+        return [self.c, *self.panels(), *nest_writes(self.nests(), self.operands)]
+
+    def nests(self):
+        return [] if self.after is None else [self.after]
+
+    def flops(self):
+        return 2 * self.multiplications() + super().flops()
+
+    def detail(self):
+        return f"{self.form()}{f'; on its rows: {operations(self.after)}' if self.after else ''}"
+
+
+@dataclass(eq=False)
+class Contract(Product):
+    """A product by tiles. `rest` holds the columns of B beyond the panels; None where B lies unpacked at `b`."""
 
     plan: Any  # contraction.Plan
     tasks: Any  # contraction.Tasks
     a: Buffer
     b: Buffer
     rest: Buffer | None
-    c: Buffer
-    after: Nest | None = None
-    in_place: bool = False
-    operands: dict[int, Buffer] = field(default_factory=dict)
     name: ClassVar[str] = "contract"
 
-    def reads(self):
-        of_nest = [b for b in nest_reads(self.nests(), self.operands) if b is not self.c]
-        return [self.a, self.b, *([self.rest] if self.rest is not None else []), *of_nest]
+    def factors(self):
+        return [self.a, self.b, *([self.rest] if self.rest is not None else [])]
 
-    def writes(self):
-        return [self.c, *nest_writes(self.nests(), self.operands)]
+    def multiplications(self):
+        return self.plan.contraction.products
 
-    def flops(self):
-        return 2 * self.plan.contraction.products + super().flops()
-
-    def nests(self):
-        return [] if self.after is None else [self.after]
-
-    def detail(self):
+    def form(self):
         form = self.plan.contraction
         axes = (
             ("batch", [x.extent for x in form.batch]),
@@ -165,8 +193,7 @@ class Contract(Step):
         listed = ", ".join(f"{what} {' x '.join(map(str, sizes))}" for what, sizes in axes if sizes)
         how = ", B packed" if self.plan.packed else ", panels of B packed by tasks" if self.plan.packs else ""
         how += f" from {self.plan.read.name}" if self.plan.read is not form.type else ""
-        tile = f"tiles {self.plan.rows} x {self.plan.columns}{how}"
-        return f"{form.type.name} {listed}; {tile}{f'; on its rows: {operations(self.after)}' if self.after else ''}"
+        return f"{form.type.name} {listed}; tiles {self.plan.rows} x {self.plan.columns}{how}"
 
 
 @dataclass(eq=False)

@@ -180,10 +180,9 @@ def contract(p: Planner, frame: Frame, step: Step, operands, axes, layout, left=
     after, in_place = epilogue(p, frame, step, in_tasks)
     of_after = {} if after is None else p.operands(frame, after)
     tasks = p.known(contraction.tasks, plan, awake, after is not None, among_steps)
-    c = p.address(frame, v)
-    frame.steps.append(
-        Contract(plan, tasks, strips or views.address(p, frame, a), panels, rest, c, after, in_place, of_after)
-    )
+    c, left_at = p.address(frame, v), strips or views.address(p, frame, a)
+    made = Contract(plan, tasks, left_at, panels, rest, c=c, after=after, in_place=in_place, operands=of_after)
+    frame.steps.append(made)
     if packed is not None:
         p.free_here(frame, packed)
     if strips is not None:
