@@ -21,24 +21,40 @@ FEW = 6  # values alive at a good place
 CHEAP = 1.0  # operations that are done again rather than stored
 
 
-class Cuts(NamedTuple):
-    """The cuts in the work on each shape, as numbers of the last values before them, and what is alive there."""
+class InOrder(NamedTuple):
+    """Cuts in the program's order: the numbers of the last values before them."""
 
-    places: dict[tuple, list[int]]
+    places: list[int]
+
+    def before(self, v: Value) -> int:
+        """How many cuts come before a value."""
+        return bisect_left(self.places, v.number)
+
+
+class ReadNext(NamedTuple):
+    """Cuts where each value comes just before it is read for the first time: how many come before it."""
+
+    counts: dict[int, int]
+
+    def before(self, v: Value) -> int:
+        counts = self.counts
+        return counts[v.number] if v.number in counts else max((counts.get(a.number, 0) for a in v.args), default=0)
+
+
+class Cuts(NamedTuple):
+    """The cuts in the work on each shape that has any, and the values that are alive there."""
+
+    spaces: dict[tuple, InOrder | ReadNext]
     alive: set[int]
-    pieces: dict[tuple, dict[int, int]]  # where the order is another than the program's: of each value, its piece
 
     def piece(self, v: Value, space: tuple) -> int:
         """How many cuts of the work on arrays of shape `space` come before a value."""
-        own = self.pieces.get(space)
-        if own is not None:
-            return own[v.number] if v.number in own else max((own.get(a.number, 0) for a in v.args), default=0)
-        places = self.places.get(space)
-        return bisect_left(places, v.number) if places else 0
+        found = self.spaces.get(space)
+        return 0 if found is None else found.before(v)
 
     def stays(self, v: Value, users: list[Value]) -> bool:
         """Whether all who read a value belong to the same kernel, at the same index."""
-        if v.shape not in self.places and v.shape not in self.pieces:
+        if v.shape not in self.spaces:
             return False
         own = self.piece(v, v.shape)
         return all(u.form == "map" and u.shape == v.shape and self.piece(u, v.shape) == own for u in users)
@@ -50,7 +66,7 @@ def find(live: list[Value], users: dict[int, list[Value]], needed: dict[int, str
     for v in live:
         if v.form == "map":
             spaces.setdefault(v.shape, []).append(v)
-    cuts = Cuts({}, set(), {})
+    cuts = Cuts({}, set())
     for space, values in spaces.items():
         if len(values) > longest:
             _cut(space, values, users, needed, cuts)
@@ -60,15 +76,16 @@ def find(live: list[Value], users: dict[int, list[Value]], needed: dict[int, str
 def _cut(space: tuple, values: list[Value], users, needed, cuts: Cuts) -> None:
     """Adds the cuts of one shape; `values` are the operations on it, in order."""
     ends, places = _found(values, users, needed)
+    found: InOrder | ReadNext = InOrder([values[p].number for p in places])
     if _longest(places, len(values)) > LONGEST:
         late = _read_next(values, users, needed)
         late_ends, late_places = _found(late, users, needed)
         if _longest(late_places, len(late)) <= LONGEST:
             values, ends, places = late, late_ends, late_places
-            cuts.pieces[space] = {v.number: bisect_left(places, i) for i, v in enumerate(values)}
+            found = ReadNext({v.number: bisect_left(places, i) for i, v in enumerate(values)})
     cuts.alive.update(values[i].number for p in places for i in range(p + 1) if ends[i] > p)
-    if places and space not in cuts.pieces:
-        cuts.places[space] = [values[p].number for p in places]
+    if places:
+        cuts.spaces[space] = found
 
 
 def _longest(places: list[int], count: int) -> int:

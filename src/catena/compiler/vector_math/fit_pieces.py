@@ -107,19 +107,18 @@ def rows(fit: Fit) -> list[list[float]]:
 
 def numbers(row: list[float]) -> str:
     text = "(" + ", ".join(str(np.float32(v)) for v in row) + "),"
-    return textwrap.fill(text, 112, initial_indent=" " * 8, subsequent_indent=" " * 9, break_on_hyphens=False)
+    return textwrap.fill(text, 108, initial_indent=" " * 8, subsequent_indent=" " * 9, break_on_hyphens=False)
 
 
 def main() -> None:
     print('"""Functions by eight pieces; `fit_pieces.py` prints and describes them."""\n')
-    print("from .lookup import Rising, Smooth")
+    print("from .lookup import Pieces, Rising, Smooth")
     for name, fit in FITS.items():
         centres, values, *coefficients = map(numbers, rows(fit))
         told = f"{fit.end}, {fit.scale}, {fit.offset}, {fit.shift}, {fit.first}"
         kind, told = ("Rising", told) if fit.is_odd else ("Smooth", f"{fit.offset}, {fit.shift}")
-        print(f"\n{name} = {kind}(\n    {told},")
-        print("\n".join(text.replace("        ", "    ", 1).replace("\n    ", "\n") for text in (centres, values)))
-        print("    (\n" + "\n".join(coefficients) + "\n    ),\n)  # fmt: skip")
+        print(f"\n{name} = {kind}(\n    {told},\n    Pieces(\n{centres}\n{values}\n        (")
+        print(textwrap.indent("\n".join(coefficients), "    ") + "\n        ),\n    ),\n)  # fmt: skip")
 
 
 if __name__ == "__main__":

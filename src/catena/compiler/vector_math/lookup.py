@@ -18,12 +18,34 @@ from .helpers import SIZE, Choice, Part
 from .text import FORMATS, Type, Value, copysign, fabs, fma, if_any, literal, minimum, select
 
 
-class Rising(NamedTuple):
-    """An odd function that rises from the origin to 1, where it is beyond ``end``, as `fit_pieces.py` prints it.
+class Pieces(NamedTuple):
+    """Eight pieces of a function, as `fit_pieces.py` prints them: in each, it is ``value`` and a polynomial in
+    ``t = a - centre`` without a constant term. Centres lie where the function is nearly a float.
+    """
 
-    The piece of ``a`` is told by three bits, from ``shift`` on, of ``a * scale + offset``. In a piece, the function is
-    ``value`` and a polynomial in ``t = a - centre`` without a constant term; in the first one, up to where that number
-    is ``edge``, it is ``a`` and such a polynomial. Centres lie where the function is nearly a float.
+    centres: Sequence[float]
+    values: Sequence[float]
+    coefficients: Sequence[Sequence[float]]  # of t, t^2, ...
+
+    def off_centre(self, a: Value, index: Value) -> Value:
+        return a - entry(self.centres, index)
+
+    def value(self, index: Value) -> Value:
+        return entry(self.values, index)
+
+    def slope(self, index: Value, t: Value) -> Value:
+        """The polynomial over t."""
+        result = entry(self.coefficients[-1], index)
+        for numbers in reversed(self.coefficients[:-1]):
+            result = fma(result, t, entry(numbers, index))
+        return result
+
+
+class Rising(NamedTuple):
+    """An odd function that rises from the origin to 1, where it is beyond ``end``.
+
+    The piece of ``a`` is told by three bits, from ``shift`` on, of ``a * scale + offset``. In the first one, where that
+    number is below ``edge``, the function is ``a`` and the piece's polynomial.
     """
 
     end: float
@@ -31,9 +53,7 @@ class Rising(NamedTuple):
     offset: float
     shift: int
     edge: float
-    centres: Sequence[float]
-    values: Sequence[float]
-    coefficients: Sequence[Sequence[float]]  # of t, t^2, ...
+    pieces: Pieces
 
     def __call__(self, x: Value) -> Value:
         whole = minimum(fabs(x), self.end)
@@ -41,43 +61,31 @@ class Rising(NamedTuple):
         a = if_any(subnormal, lambda: [select(subnormal, 0.0, whole)], [whole])[0]
         place = fma(a, self.scale, self.offset)
         index = place.bits().shift_right_logical(self.shift)
-        t = a - entry(self.centres, index)
-        slope = _by_entries(self.coefficients, index, t)
-        result = fma(slope, t, select(place < self.edge, a, entry(self.values, index)))
+        t = self.pieces.off_centre(a, index)
+        slope = self.pieces.slope(index, t)
+        result = fma(slope, t, select(place < self.edge, a, self.pieces.value(index)))
         return copysign(if_any(subnormal, lambda: [select(subnormal, self.near_zero(whole), result)], [result])[0], x)
 
     def near_zero(self, a: Value) -> Value:
         """What the first piece is for subnormal numbers, rounded once."""
         first = int(np.float32(self.offset).view(np.int32)) >> self.shift
-        slope = 1.0 + float(np.float32(self.coefficients[0][first % SIZE]))
+        slope = 1.0 + float(np.float32(self.pieces.coefficients[0][first % SIZE]))
         return (a.to_double() * slope).to_float()
 
 
 class Smooth(NamedTuple):
-    """A function for ``a >= 0``, by pieces that are told by three bits, from ``shift`` on, of ``a + offset``; in each
-    it is a value and a polynomial, as of `Rising`.
-    """
+    """A function for ``a >= 0``, by pieces that are told by three bits, from ``shift`` on, of ``a + offset``."""
 
     offset: float
     shift: int
-    centres: Sequence[float]
-    values: Sequence[float]
-    coefficients: Sequence[Sequence[float]]  # of t, t^2, ...
+    pieces: Pieces
 
     def __call__(self, a: Value) -> Pair:
         """It, with what is rounded off the last sum."""
         index = (a + self.offset).bits().shift_right_logical(self.shift)
-        t = a - entry(self.centres, index)
-        value, rest = entry(self.values, index), _by_entries(self.coefficients, index, t) * t
+        t = self.pieces.off_centre(a, index)
+        value, rest = self.pieces.value(index), self.pieces.slope(index, t) * t
         return fast_two_sum(value, rest)
-
-
-def _by_entries(coefficients: Sequence[Sequence[float]], index: Value, t: Value) -> Value:
-    """The polynomial whose coefficients are these entries."""
-    result = entry(coefficients[-1], index)
-    for numbers in reversed(coefficients[:-1]):
-        result = fma(result, t, entry(numbers, index))
-    return result
 
 
 class Placed(NamedTuple):
