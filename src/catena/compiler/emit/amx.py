@@ -24,6 +24,8 @@ use, the kernel saves 8 KiB more when it changes threads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
 from catena.compiler.emit import special, streams
@@ -173,8 +175,16 @@ def _load(e: Emitter, tile: int, place: str, line: str | int, hint: str = "") ->
     e.do(f"call void @llvm.x86.tileloadd{hint}64(i8 {tile}, ptr {place}, i64 {line})")
 
 
-def configuration(e: Emitter) -> str:
-    """Where the shapes of the registers are written: all are whole."""
+@contextmanager
+def tiles(e: Emitter) -> Iterator[None]:
+    """What is written while this goes on may use the registers, all of which are whole."""
+    e.do(f"call void @llvm.x86.ldtilecfg(ptr {_configuration(e)})")
+    yield
+    e.do("call void @llvm.x86.tilerelease()")
+
+
+def _configuration(e: Emitter) -> str:
+    """Where the shapes of the registers are written."""
     place = e.slot(f"[{len(CONFIGURATION)} x i64]", 64)
     for i, word in enumerate(CONFIGURATION):
         e.do(f"store i64 {word}, ptr {e.element(place, 'i64', i)}")

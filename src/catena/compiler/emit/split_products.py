@@ -307,17 +307,16 @@ def _text(multiply: str, look: str, after: launches.Kernel | None, pointers: int
     """The function of task %k: some steps at a time, of these some panels of columns, and of these rows by rows."""
     task = _Task(pointers)
     e, columns = task.e, task.columns
-    e.do(f"call void @llvm.x86.ldtilecfg(ptr {amx.configuration(e)})")
-    step, by_steps = e.begin_loop(0, task.turns.steps, task.turns.at_a_time)
-    some = e.least(task.turns.at_a_time, e.op(f"sub nsw i64 {task.turns.steps}, {step}"))
-    group, by_groups = e.begin_loop(columns.low, columns.high, task.turns.at_once)
-    end = e.least(e.op(f"add nuw nsw i64 {group}, {task.turns.at_once}"), columns.high)
-    i, by_rows = e.begin_loop(task.rows.low, task.rows.high)
-    j, by_columns = e.begin_loop(group, end)
-    task.block(multiply, look, step, some, i, j)
-    for opened in (by_columns, by_rows, by_groups, by_steps):
-        e.end_loop(opened)
-    e.do("call void @llvm.x86.tilerelease()")
+    with amx.tiles(e):
+        step, by_steps = e.begin_loop(0, task.turns.steps, task.turns.at_a_time)
+        some = e.least(task.turns.at_a_time, e.op(f"sub nsw i64 {task.turns.steps}, {step}"))
+        group, by_groups = e.begin_loop(columns.low, columns.high, task.turns.at_once)
+        end = e.least(e.op(f"add nuw nsw i64 {group}, {task.turns.at_once}"), columns.high)
+        i, by_rows = e.begin_loop(task.rows.low, task.rows.high)
+        j, by_columns = e.begin_loop(group, end)
+        task.block(multiply, look, step, some, i, j)
+        for opened in (by_columns, by_rows, by_groups, by_steps):
+            e.end_loop(opened)
     if after is not None:
         task.follow(after)
     return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
