@@ -26,14 +26,7 @@ def check_arraylike(fun_name: str, *args: Any, emit_warning: bool = False, stack
 
 
 def promote_dtypes_complex(*args: Any) -> list[Array]:
-    """Arrays of the complex dtype that arguments promote to.
-
-    Arguments:
-      args: arrays and Python scalars.
-    Returns:
-      An array for each, of its own shape.
-    Raises:
-      TypeError: an argument is no number and no array.
+    """What `promote_dtypes_inexact` makes of arguments, as complex numbers.
 
     >>> import catena.numpy as jnp
     >>> [x.dtype.name for x in promote_dtypes_complex(1, jnp.zeros(3))]
