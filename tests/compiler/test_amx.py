@@ -124,6 +124,7 @@ def test_a_right_operand_whose_terms_lie_side_by_side_is_transposed_word_by_word
     check_steps(spec, steps, dtype, dict(b=2, m=300, n=320, k=128))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", [np.int8, BF16], ids=["int8", "bfloat16"])
 @pytest.mark.parametrize(
     "spec, n, k",

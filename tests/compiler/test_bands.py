@@ -61,6 +61,7 @@ def test_bands_of_other_types(dtype):
 IN_TURN = {"all": np.all, "any": np.any, "max": np.max, "sum": np.sum, "bitwise_xor": np.bitwise_xor.reduce}
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("rows", [1024, 1024 + 63, 6400])
 @pytest.mark.parametrize("name", IN_TURN)
 def test_rows_shorter_than_a_vector_are_folded_in_turn(name, rows):

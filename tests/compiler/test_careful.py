@@ -62,6 +62,7 @@ def check(f, *args):
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", LOOPS)
 def test_bits_are_those_of_plain_nests(name, dtype):

@@ -18,7 +18,7 @@ DTYPES = {"bool": bool, "uint8": np.uint8, "int16": np.int16, "float16": np.floa
 unchecked = pytest.mark.skipif(context.check_bounds, reason="in checked mode, each element is read by itself")
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", [2, 3, 7, 12, 16])
 def test_elements_at_places_of_each_row(dtype, width):
@@ -33,6 +33,7 @@ def test_elements_at_places_of_each_row(dtype, width):
         np.testing.assert_array_equal(beyond, kept)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float16", "bfloat16"])
 @pytest.mark.parametrize("start", range(5))
 def test_small_elements_of_longer_rows(dtype, start):
@@ -57,6 +58,7 @@ def test_small_elements_are_gathered_by_words():
     assert "gather.v16i32" in text and "gather.v16i8" not in text
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", [3, 7, 16])
 def test_places_that_are_the_same_in_each_row(dtype, width):

@@ -49,7 +49,7 @@ def test_functions_of_constants_are_what_is_computed():
     assert [bool(a) for a in jax.jit(lambda: [lax.bitwise_not(x) for x in truths])()] == [True, False]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("op", sorted(constants.NEUTRAL))
 @pytest.mark.parametrize("number", [0, -0.0, 1, 2, np.inf, -np.inf, True, False])
 def test_a_constant_operand_changes_nothing_that_another_would_not(op, number):

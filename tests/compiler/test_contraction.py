@@ -137,7 +137,7 @@ def convolved(x, w, strides, padding, lhs_dilation, rhs_dilation, feature_groups
     return np.moveaxis(np.concatenate(outs, -1), -1, 1)
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("seed", range(120))
 def test_random_convolutions(seed):
     """Any rank, layout, stride, padding (negative too), dilation of either operand, and groups of either kind."""
@@ -297,6 +297,7 @@ def test_tasks_do_several_small_members_of_a_batch(members, size):
     assert tasks.total == 1 if members * size**3 < X86_64_V4.products.tasks.members else 2 <= tasks.total <= 32
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize(
     "members, m, n, k", [(1, 9, 9, 9), (7, 8, 8, 8), (150, 13, 20, 17), (501, 16, 16, 16), (70, 24, 40, 12)]

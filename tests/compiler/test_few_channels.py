@@ -13,7 +13,7 @@ from convolutions import WAYS, check, convolve, padded, reference
 rng = np.random.default_rng(0)
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "CHWN"])
 @pytest.mark.parametrize("channels", [(1, 1), (3, 1), (1, 2), (17, 2), (20, 1), (33, 2), (2, 4), (2, 8), (3, 9)])
 @pytest.mark.parametrize("kernel", [(3, 3), (1, 4), (7, 6), (2, 35)])
@@ -23,7 +23,7 @@ def test_channels(layout, channels, kernel):
     check(x, w, layout, window_strides=(1, 1), padding=((1, 2), (3, 0)))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("options", WAYS)
 @pytest.mark.parametrize("groups", ["none", "features", "batch"])
@@ -45,7 +45,7 @@ def test_types(dtype):
     check(x, w, "NCHW", **WAYS[0])
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 @pytest.mark.parametrize("options", WAYS)
 @pytest.mark.parametrize("outputs", [1, 2])
@@ -86,7 +86,7 @@ def test_a_batch_has_the_bits_of_its_members():
     np.testing.assert_array_equal(f(x), jnp.concatenate([f(x[i : i + 1]) for i in range(4)]))
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float16"])
 @pytest.mark.parametrize("window", [(3, 2), (3, 12), (1, 1)])
@@ -146,6 +146,7 @@ def test_lanes_are_places():
     assert "fold" not in text and "select" not in text
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("channels, groups", [((2, 1), {}), ((3, 3), {"feature_group_count": 3}), ((40, 40), {})])
 @pytest.mark.parametrize("padding", [((0, 0), (0, 0)), ((-9, -9), (2, -9))])
@@ -167,6 +168,7 @@ def test_windows_that_fit_nowhere(operation, init, window):
         assert got.shape == (0, 4)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("taps", [33, 64, 256, 257])
 @pytest.mark.parametrize("padding", [(0, 0), (5, 40), (-2, 3)])
 def test_long_rows_of_taps(taps, padding):
@@ -180,6 +182,7 @@ def test_long_rows_of_taps(taps, padding):
     np.testing.assert_allclose(got, wanted, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("outputs", [2, 3, 5, 8])
 @pytest.mark.parametrize("taps, inputs", [(2, 8), (4, 4), (1, 16), (2, 4), (3, 8)])
 def test_terms_that_fill_a_vector_once(outputs, taps, inputs):

@@ -26,7 +26,7 @@ def folds(f, *xs) -> list[int]:
     return [nest.count("fold dot") for nest in nests if "fold dot" in nest]
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows, terms, columns", SHAPES)
 def test_sums_are_those_of_whole_numbers(rows, terms, columns, dtype):
@@ -40,7 +40,7 @@ def test_sums_are_those_of_whole_numbers(rows, terms, columns, dtype):
         np.testing.assert_array_equal(jax.jit(lambda x, w: jnp.einsum("ik,kj->ji", x, w))(x, w), exact.T)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("terms", [5, 16, 17, 63, 64, 65, 300, 4096])
 def test_each_column_has_the_bits_of_a_product_with_it_alone(terms, dtype):

@@ -119,6 +119,7 @@ READ_AGAIN = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", READ_AGAIN)
 @pytest.mark.parametrize("begin", [lambda x: x, lambda x: x + 1, lambda x: x.T])
 def test_updates_that_read_what_they_change(name, begin):
@@ -174,7 +175,7 @@ def test_what_is_made_of_one_large_array_is_made_again(steps, is_stored):
     np.testing.assert_allclose(jax.jit(f)(x), f(x), rtol=1e-5)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 @pytest.mark.parametrize("shape", [(5, 3, 70), (4, 64, 64), (3, 9, 7)])
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "argmin", "any", "mean"])

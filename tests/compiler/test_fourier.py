@@ -37,7 +37,7 @@ def check(kind, x, lengths, compiled=None):
     return got
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(18)
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_lengths(n, dtype):
@@ -57,7 +57,7 @@ def test_rows_that_do_not_fill_the_lanes(n, rows, dtype):
     check("RFFT", numbers((rows, n), REAL[dtype]), (n,))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("rows", [16, 21])
 @pytest.mark.parametrize("n", [3, 9, 15, 27, 37, 99, 127, 147, 625, 999])
@@ -175,6 +175,7 @@ def test_roots_of_unity_some_at_a_time(rows):
     np.testing.assert_array_equal(found.ravel(), np.concatenate(wanted))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("h", [4, 4096, 4100, 4102, 5004])
 @pytest.mark.parametrize("real", ["float32", "float64"])
 def test_half_the_roots(h, real):

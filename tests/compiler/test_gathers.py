@@ -82,6 +82,7 @@ def test_takes_of_what_was_taken(mode, axis):
     np.testing.assert_array_equal(jax.jit(f)(X, first, second), np.take(once, second, axis, mode="clip"))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("n", [2, 3, 7, 40])
 @pytest.mark.parametrize("given", [[0], [-3], [99]])
 def test_rows_that_share_places_by_take_along_axis(n, given):

@@ -25,7 +25,7 @@ def padded(x, low: int, high: int, between: int, axis: int, fill=0):
     return lax.pad(x, jnp.asarray(fill, x.dtype), config)
 
 
-@pytest.mark.share(14)
+@pytest.mark.share(21)
 @pytest.mark.parametrize("between", [1, 2, 3, 6])
 @pytest.mark.parametrize("edges", [(0, 0), (1, 0), (3, 2), (-1, 2), (0, -2), (-3, -1)])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bool", "complex64"])

@@ -38,7 +38,7 @@ TURNED = {  # of which one is written, in the order of the other; of what is sta
 }
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("case", CASES | TURNED)
 def test_the_bits_are_those_of_what_lies_in_memory(case, dtype):

@@ -31,7 +31,7 @@ def test_booleans(n):
     np.testing.assert_array_equal(both, x.any(1) & ~x.all(1))
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32"])
 @pytest.mark.parametrize("n", SIZES)
 def test_small_integers(dtype, n):

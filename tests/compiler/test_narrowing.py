@@ -22,7 +22,7 @@ def turned(x, k):
     return jnp.take_along_axis(x, (jnp.arange(n) + k) % n + jnp.zeros_like(x, jnp.int32), -1)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bool", "int16"])
 @pytest.mark.parametrize("n", [2, 3, 7, 16, 33, 100])
 @pytest.mark.parametrize("k", [0, 1, -5, 2**31 - 1, 2**40 + 3])

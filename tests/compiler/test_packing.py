@@ -292,6 +292,7 @@ def test_transposed_panels_follow_the_lines_that_they_read():
     assert pack.nest.tile is not None and pack.nest.order[-1] == pack.nest.tile
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
 @pytest.mark.parametrize("m, k, n", [(256, 512, 512), (100, 303, 130), (300, 1100, 161), (1700, 250, 200)])
 def test_tasks_turn_panels_of_a_transposed_operand(m, k, n, dtype):

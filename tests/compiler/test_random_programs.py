@@ -223,7 +223,7 @@ class Program:
         return [values[i] for i in self.outs]
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("seed", range(150))
 def test_random_program(seed):
     rng = np.random.default_rng(seed)

@@ -77,6 +77,7 @@ def joined_first(x, groups: int):
     return (centred / jnp.sqrt(squares - mean * mean + 1e-3)[:, None, :, None]).reshape(x.shape)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("f", [normalised, joined_first])
 @pytest.mark.parametrize("groups, few", [(4, 4), (8, 3), (2, 8), (16, 2), (5, 5)])
 def test_normalised_groups(f, groups, few):
@@ -102,6 +103,7 @@ def test_groups_are_computed_as_rows_of_all_channels():
 kinds = [jnp.sum, jnp.max, jnp.min, jnp.prod, jnp.any, jnp.all]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("f", kinds)
 @pytest.mark.parametrize("dtype", [np.int32, np.float32, np.float16, np.uint8, np.complex64, bool])
 def test_folds_of_groups_and_places(f, dtype):

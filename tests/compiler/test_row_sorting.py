@@ -83,7 +83,7 @@ def test_the_order_by_keys_of_several_widths(way, shape):
 GREATEST = [((40,), 7), ((40,), 40), ((5000,), 1), ((5000,), 700), ((70_000,), 9000)]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("of", GREATEST)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_greatest(way, dtype, of):
@@ -95,7 +95,7 @@ def test_the_greatest(way, dtype, of):
         check(lambda b, x: b.top_k(x, k), [np.take_along_axis(x, places, -1), places.astype(np.int32)], x)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("shape", [(1,), (17,), (5000,), (70_001,), (30, 100), (3, 2, 900)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_elements_of_given_ranks(way, dtype, shape):

@@ -18,6 +18,7 @@ def spread(dtype, shape, axis):
     return np.broadcast_to(np.expand_dims(row.astype(dtype), axis), shape)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
 @pytest.mark.parametrize("kind", ["cumsum", "cummax", "cummin"])
 @pytest.mark.parametrize("reverse", [False, True])
@@ -60,6 +61,7 @@ def test_functions_that_would_be_computed_one_by_one_are_computed_before(shape, 
     assert counts == [kernels, 1]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
 @pytest.mark.parametrize("kind", ["cumprod", "cummax", "cummin", "cumsum", "cumlogsumexp"])
 @pytest.mark.parametrize("shape, axis, reverse", [((2, 1000), 0, False), ((3, 100, 8), 1, True), ((40, 33), 1, False)])

@@ -23,6 +23,7 @@ MOVED = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", MOVED)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_numbers(name, dtype):

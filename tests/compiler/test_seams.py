@@ -29,6 +29,7 @@ def comparing(n: int, *tests) -> Nest:
     return Nest([n], frozenset(), stmts, [1] * len(stmts), order=[0], vector=0, width=8)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("op", conditions.COMPARED)
 @pytest.mark.parametrize("b", [1, -1, 3, 0])
 def test_what_is_settled_holds_there(op, b):

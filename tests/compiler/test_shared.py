@@ -64,7 +64,7 @@ def test_elementwise_at_every_size(dtype):
         z = (x + y) * x - y if dtype != "bool" else (x ^ y) | x
         return z, x == y, jnp.where(x == y, x, z)
 
-    for n in alternate(2, SIZES, DTYPES.index(dtype)):
+    for n in alternate(3, SIZES, DTYPES.index(dtype)):
         same(f, values(n, dtype), values(n, dtype))
 
 
@@ -74,7 +74,7 @@ def test_full_reductions_at_every_size(dtype):
         out = [jnp.sum(x), jnp.any(x != 0)]
         return out if dtype == "complex64" or not x.size else [*out, jnp.max(x), jnp.argmax(x), jnp.min(x)]
 
-    for n in alternate(2, SIZES, DTYPES.index(dtype)):
+    for n in alternate(3, SIZES, DTYPES.index(dtype)):
         same(f, values(n, dtype), rtol=1e-4, atol=1e-3)
 
 
@@ -86,11 +86,11 @@ def test_rows_and_columns_at_every_size(dtype, columns):
         rows, columns = jnp.sum(x, axis=1), jnp.sum(x, axis=0)
         return rows, columns, x + b if dtype != "bool" else x & b
 
-    for n in alternate(2, SIZES, DTYPES.index(dtype)):
+    for n in alternate(3, SIZES, DTYPES.index(dtype)):
         same(f, values((n, columns), dtype), values(columns, dtype), rtol=1e-4, atol=2e-3)
 
 
-@pytest.mark.share(16)
+@pytest.mark.share(24)
 @pytest.mark.parametrize("columns", [3, 32, 100])
 @pytest.mark.parametrize("n", SIZES[1:])
 def test_groups_of_rows_at_every_size(n, columns):
@@ -245,6 +245,7 @@ ROWS = {
 
 # Of one number of levels of sums (see `plan.cascades`), on vectors of any width; of the shorter ones, all vectors are
 # written.
+@pytest.mark.share(2)
 @pytest.mark.parametrize("lengths", [(301, 311, 323), (101, 103, 110)])
 @pytest.mark.parametrize("case", ROWS)
 @pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
@@ -507,7 +508,7 @@ ROW_LENGTHS = [1, 31, 32, 63, 64, 65, 127, 128, 129, 144, 150, 191, 192, 255, 25
 @pytest.mark.parametrize("k, dtype", [*enumerate(["float32", "float64", "bfloat16", "int32"])])
 def test_rows_of_every_length(k, dtype):
     with jax.enable_x64(True):
-        for n in alternate(2, ROW_LENGTHS, k):
+        for n in alternate(4, ROW_LENGTHS, k):
             x, whole = values((5, n), dtype), np.arange(5 * n, dtype=np.int64).reshape(5, n) % 7
             same(lambda x: (jnp.max(x, 1), jnp.argmax(x, 1), x * 2 - 1, x[:, ::-1]), x)
             np.testing.assert_array_equal(jax.jit(lambda x: jnp.sum(x, 1))(whole), whole.sum(1))

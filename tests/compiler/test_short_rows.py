@@ -36,7 +36,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("n", SIZES)
 def test_short_rows(name, n):
@@ -120,7 +120,7 @@ TOTALS = {
 }
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("name", TOTALS)
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("rows", [64, 100, 2051, 40_003])
@@ -133,6 +133,7 @@ def test_rows_that_are_folded_too(rows, n, name):
         np.testing.assert_array_equal(np.asarray(got), exact)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", [*TOTALS][:-1])
 @pytest.mark.parametrize("shape", [(21, 64, 7), (3, 100, 15), (5, 2051, 2), (40, 130, 12)])
 def test_rows_of_blocks_that_are_folded_too(shape, name):
@@ -157,7 +158,7 @@ COLUMNS = {
 }
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("shape", [(200, 83, 3), (37, 16, 7), (5, 65, 15), (1003, 401, 2), (1, 64, 3)])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])

@@ -65,7 +65,7 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (7, 16), (40, 33), (100, 3), (300, 8), (5, 1000)], ids=str)
 @pytest.mark.parametrize("name", OPERATIONS)
 @np.errstate(all="ignore")

@@ -57,7 +57,7 @@ def test_cholesky_reads_the_lower_triangle_and_says_what_is_not_definite():
     np.testing.assert_allclose(got[~bad], np.linalg.cholesky(a)[~bad], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("dtype", BOUND)
 @pytest.mark.parametrize("shape", [(n, n) for n in SIZES] + [(3, 5), (5, 3), (1, 7), (30, 2)])
 def test_lu_factors_are_of_the_matrix_with_its_rows_exchanged(shape, dtype):
@@ -106,7 +106,7 @@ def test_triangular_solutions_fulfil_their_equations(step, n, dtype):
 SIDES = [(1, 33), (4, 100), (32, 64), (33, 32), (47, 70), (64, 129), (128, 40), (129, 40), (513, 40), (1025, 40)]
 
 
-@pytest.mark.share(16)
+@pytest.mark.share(24)
 @pytest.mark.parametrize("dtype", BOUND)
 @pytest.mark.parametrize("size", SIDES)
 @pytest.mark.parametrize("step", STEPS)
@@ -325,6 +325,7 @@ def test_complex_matrices_are_factorised_and_solved(n, dtype, bound):
         np.testing.assert_allclose(got, wanted, rtol=bound, atol=bound)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("conjugated", [True, False])
 @pytest.mark.parametrize("left, lower, transposed", STEPS)
 def test_complex_triangular_systems(left, lower, transposed, conjugated):

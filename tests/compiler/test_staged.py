@@ -46,7 +46,7 @@ def little_is_much(monkeypatch, request):
     jax.clear_caches()
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex64"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_blocks_meet_at_lines(little_is_much, name, dtype):

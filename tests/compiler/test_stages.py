@@ -41,7 +41,7 @@ def assert_same(got, want):
 CASES = [(name, given) for name, (_, *cases) in FUNCTIONS.items() for given in cases]
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @pytest.mark.parametrize(("name", "given"), CASES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 def test_a_scalar_operand_gives_the_bits_of_an_array_of_it(name, given, dtype):

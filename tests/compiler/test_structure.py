@@ -47,6 +47,7 @@ def test_iota_and_concatenate():
     check(lambda b, *xs: b.concatenate(xs, 0), np.concatenate(many), *many)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("n", [2, 30, 33, 64, 1000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.int8, ml_dtypes.bfloat16])
 def test_neighbours_that_are_read_and_written_together(n, dtype):

@@ -53,7 +53,7 @@ TAKES = {
 }
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", TAKES)
 def test_they_have_the_bits_of_the_whole(name, dtype):

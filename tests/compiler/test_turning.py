@@ -126,7 +126,7 @@ FEW = [(1000, 64, 2), (5000, 10, 3), (2000, 3, 2), (900, 40, 8), (70, 300, 3), (
        (1100, 1000, 8)]  # fmt: skip
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("terms, rows, columns", FEW)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
 def test_sums_of_products_of_a_few_columns(terms, rows, columns, dtype):

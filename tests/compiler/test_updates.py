@@ -86,6 +86,7 @@ def test_few_rows_cost_no_array():
     assert sum("<400000" in text or "<4000" in text for text in made) == 1, "zeros are written once, and not added up"
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "update, ufunc, start", [("add", np.add, 0), ("max", np.maximum, 1), ("multiply", np.multiply, 1)]
 )

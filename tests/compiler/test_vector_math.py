@@ -80,7 +80,7 @@ def bits(array: np.ndarray) -> bytes:
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
-@pytest.mark.share(16)
+@pytest.mark.share(24)
 @pytest.mark.parametrize("width", (4, 8, 16), ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_width_computes_the_same_bits(case, width):

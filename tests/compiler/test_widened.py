@@ -28,7 +28,7 @@ CASES = [(name, dtype) for name in PRODUCTS for dtype in ("bfloat16", "float16")
 CASES += [("matrix by vector", "float8_e4m3fn"), ("vector by transpose", "float8_e4m3fn")]  # others are beyond 448
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_products(name, dtype, shape):

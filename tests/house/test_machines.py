@@ -140,6 +140,7 @@ ROUTINES = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 @pytest.mark.parametrize("name", ROUTINES)
 def test_eager_and_compiled_code_call_the_same_routine(name, dtype, monkeypatch):
@@ -197,6 +198,7 @@ def test_programs_on_disk_are_those_of_this_library(monkeypatch):
         assert host.identity() != before
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("exponent", [30, 12, 0, -12, -30, -37])
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "float64", "complex128"])
 def test_eigenvalues_of_matrices_of_any_norm(dtype, exponent):

@@ -66,6 +66,7 @@ def test_cholesky(dtype):
     assert not np.triu(np.asarray(factor), 1).any()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_lu(shape, dtype):
@@ -78,7 +79,7 @@ def test_lu(shape, dtype):
     assert pivots.dtype == permutation.dtype == np.int32 and pivots.shape[-1] == k
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
@@ -247,7 +248,7 @@ def test_products():
 # ---- rules
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("left_side", [False, True])
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("transpose_a", [False, True])

@@ -195,6 +195,7 @@ def test_errors_of_reduce():
         catena.jit(lambda c: lax.reduce(V, 0.0, lambda x, y: lax.mul(lax.add(x, y), c), (0,)))(2.0)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", [d for d in dtypes.ALL if dtypes.KIND[d] in "biufc"], ids=str)
 @pytest.mark.parametrize("name", ["reduce_max", "reduce_min"])
 def test_extremes_of_nothing(name, dtype):

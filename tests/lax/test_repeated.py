@@ -73,7 +73,7 @@ ELEMENTWISE = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("size", [policy.LARGE + 9, policy.PIECE, policy.PIECE + 1, 3 * policy.PIECE - 8])
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_elementwise_operations_are_the_same_in_pieces_and_whole(name, size):

@@ -107,7 +107,7 @@ def refusing(fun, *xs):
         return None
 
 
-@pytest.mark.share(16)
+@pytest.mark.share(24)
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "bfloat16"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_elementwise(name, dtype):

@@ -93,6 +93,7 @@ def test_the_greatest_one_is_the_first_of_top_k(dtype, shape):
     assert np.asarray(values).tobytes() == np.take_along_axis(x, expected[:, None], 1).tobytes()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_ranked_elements_of_short_rows(dtype, n):

@@ -49,6 +49,7 @@ def reference(x, name, init, settings):
     return out
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("name", list(IDENTITY))
 def test_rules(name, settings):
@@ -178,6 +179,7 @@ POOLS = [  # shape, windows, strides, padding: next to each other, overlapping, 
 ]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_derivatives_choose_the_first_of_equal_elements(name, pool):

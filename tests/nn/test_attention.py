@@ -62,7 +62,7 @@ def by_blocks(monkeypatch):
     return choose
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("blocks", [False, True], ids=["stored", "blocks"])
 @pytest.mark.parametrize("case", CASES)
 def test_values(case, blocks, by_blocks):

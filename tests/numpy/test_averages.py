@@ -94,6 +94,7 @@ def test_a_mask_with_more_axes_than_the_array_is_refused(name, x, axis):
         getattr(jnp, name)(x, axis=axis, where=np.ones((1, 3, 3), bool))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("found", ["int2", "uint2", "int4", "uint4"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64"])
 def test_variances_of_few_bits_are_of_the_dtype_asked_for(found, dtype):

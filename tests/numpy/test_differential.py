@@ -1,8 +1,8 @@
 """The generated calls of ``numpy_variations``: values as NumPy's, compiled as eager.
 
-Every second call is compared with NumPy (all of them with `make test-every`); one in ``EVERY`` is compiled too, or
-every one with ``CATENA_DIFFERENTIAL=1`` in the environment. Where JAX's semantics differ from NumPy's, ``DIFFERENT`` says how; the other half of the
-comparison, with JAX itself, is ``make differential``.
+One call in four is compared with NumPy (all of them with `make test-every`); one in ``EVERY`` is compiled too, or
+every one with ``CATENA_DIFFERENTIAL=1`` in the environment. Where JAX's semantics differ from NumPy's, ``DIFFERENT``
+says how; the other half of the comparison, with JAX itself, is ``make differential``.
 """
 
 import os
@@ -167,7 +167,7 @@ def types(out) -> list:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_numpy_gives_the_same(part):
-    found = [difference(*call) for call in alternate(3, CALLS[part::PARTS], part)]
+    found = [difference(*call) for call in alternate(4, CALLS[part::PARTS], part)]
     unexplained = [what for what in found if what and not any(re.search(p, what) for p, _ in DIFFERENT)]
     assert not unexplained, "\n".join(unexplained)
     assert sum(what is None for what in found) >= 100  # 2,000 in all

@@ -121,13 +121,14 @@ def check(fun, *args, signs: bool = True):
             np.testing.assert_array_equal(np.signbit(x[zeros]), np.signbit(y[zeros]))
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("argument", [*VECTORS, *MATRICES])
 @pytest.mark.parametrize("name", UNARY)
 def test_of_one_array(name, argument):
     check(function(name, SPELT_OUT), {**VECTORS, **MATRICES}[argument], signs="linalg" not in name)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("argument", MATRICES)
 @pytest.mark.parametrize("name", ALONG_AXES)
 def test_along_axes(name, argument):
@@ -135,7 +136,7 @@ def test_along_axes(name, argument):
         check(lambda x, axis=axis: function(name, {})(x, axis=axis), MATRICES[argument])
 
 
-@pytest.mark.share(10)
+@pytest.mark.share(15)
 @pytest.mark.parametrize("left", VECTORS)
 @pytest.mark.parametrize("name", BINARY)
 def test_of_two_arrays(name, left):
@@ -160,6 +161,7 @@ def test_truth_of_many_floats(name, n):
     assert np.array_equal(getattr(jnp, name)(jnp.asarray(x), jnp.asarray(y[:1])), getattr(np, name)(x, y[:1]))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("argument", LARGE_ARRAYS)
 @pytest.mark.parametrize("name", "sin exp log sqrt tanh floor abs square negative isfinite sign invert".split())
 def test_of_one_large_array(name, argument):
@@ -201,6 +203,7 @@ CALLS = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("argument", SOME_SIZE)
 @pytest.mark.parametrize("name", CALLS)
 def test_of_arrays_of_some_size(name, argument):
@@ -272,7 +275,7 @@ OPERATORS = "add sub mul floordiv mod and_ or_ xor lshift rshift eq ne lt le gt 
 INTEGERS = "int8 uint8 int16 uint16 int32 uint32".split()
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("name", [*OPERATORS, "divmod", "jnp.divmod", "jnp.fmod", "jnp.add", "jnp.floor_divide"])
 def test_integers_of_every_size(name, dtype):
@@ -543,7 +546,7 @@ def long_array(shape, dtype):
     return x > 3 if dtype == "bool" else (x + 1j * x[::-1]).astype(dtype) if dtype == "complex64" else x.astype(dtype)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", LONG)
 def test_long_arrays_have_the_bits_of_a_program_however_often(name, dtype):
@@ -569,6 +572,7 @@ def test_long_arrays_have_the_bits_of_a_program_however_often(name, dtype):
         often(lambda x: f(3, x), x)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", LONG_ALONE)
 def test_a_long_array_has_the_bits_of_a_program_however_often(name, dtype):
@@ -589,7 +593,7 @@ def test_folds_of_many_numbers_have_the_bits_of_a_program(name, axis):
     often(lambda x: f(x if axis is not None else x.reshape(-1), axis=axis), x)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("number", [np.float32(2.5), np.float64(2.5), np.int32(3), np.bool_(True), np.complex64(1j)])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [3, 5000])

@@ -231,6 +231,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", UPDATES)
 @pytest.mark.parametrize("index", PLACES, ids=repr)
 def test_updates_are_numpy_s(name, index):

@@ -39,14 +39,14 @@ def named(name: str):
     return getattr(jnp, name, None) or getattr(jnp.linalg, name)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("which", MASKS)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions(name, which):
     agree(lambda x, m: named(name)(taken(x, which, m), *extra(name)), X, MASKS[which])
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", [0, 1, (0, 1)])
 @pytest.mark.parametrize("name", REDUCTIONS)
@@ -67,6 +67,7 @@ def test_methods(name):
     agree(lambda x: getattr(x[x > 0], name)(), X)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "bool", "float16", "complex64"])
 @pytest.mark.parametrize("name", "sum prod mean max min any all count_nonzero var".split())
 def test_dtypes(name, dtype):

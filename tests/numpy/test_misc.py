@@ -157,6 +157,7 @@ SETS = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("pair", [(N, N[:3] + 1), (Q, Q[2:5]), (N[:0], N), (N, N[:0]), (N, N + 100)], ids=str)
 def test_sets(name, pair):
@@ -190,6 +191,7 @@ def test_sums_of_many_polynomials():
         jnp.polyadd(numpy.arange(3), q)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("rowvar", [True, False])
 @pytest.mark.parametrize("shape", [(1, 3), (3, 1), (1, 1), (3,), (0,), (0, 1), (0, 0), (0, 3), (1, 0)])
 def test_covariances_have_the_shape_of_numpy(shape, rowvar):

@@ -32,7 +32,7 @@ def check(fun, expected, *args, rtol=2e-5):
     return eager
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("axis", AXES, ids=str)
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -252,7 +252,7 @@ def test_scalars_have_no_axis(name):
                 function(jnp.float32(3), axis)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
 @pytest.mark.parametrize("name", ["max", "min", "any", "all"])

@@ -18,6 +18,7 @@ def by_definition(x, axis, where=True):
     return terms, terms.sum(axis, keepdims=True)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("axis", [-1, 0, (0, 2), None, ()])
 @pytest.mark.parametrize("where", [None, MASK], ids=["all", "some"])
 def test_they_are_what_they_say(axis, where):

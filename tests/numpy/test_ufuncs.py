@@ -446,6 +446,7 @@ UFUNCS = (
 )
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", UFUNCS)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_ufunc_reduce_and_accumulate(name, axis):

@@ -568,7 +568,7 @@ DISTRIBUTIONS = {
 }
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("impl", ["threefry2x32", "squares"])
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_distribution(name, impl):
@@ -593,7 +593,7 @@ DISCRETE = {
 }  # fmt: skip
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("impl", ["threefry2x32", "philox4x32"])
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete_distribution(name, impl):

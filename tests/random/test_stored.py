@@ -32,6 +32,7 @@ def forget():
     kernels._plans.clear()
 
 
+@pytest.mark.share(2)
 @pytest.mark.skipif(config.jax_check_bounds, reason="programs of checked mode are not kept whole")
 @pytest.mark.parametrize("impl", ["threefry2x32", "philox4x32"])
 @pytest.mark.parametrize("name", DRAWS)

@@ -75,6 +75,7 @@ UNCHANGED = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", UNCHANGED)
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_unchanged_values_are_not_mapped(name, wrap):

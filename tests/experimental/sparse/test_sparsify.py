@@ -31,6 +31,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("use_tracer", [False, True])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name, use_tracer):
