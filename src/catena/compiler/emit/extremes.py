@@ -7,9 +7,15 @@ the larger, the further from zero, and NaN furthest. So three integers tell both
 - the greatest as signed integers is the greatest of those that are not negative, if there are any;
 - the greatest as unsigned integers is the furthest from zero of those that are negative, if there are any;
 - the least as signed integers is the nearest to zero where all have one sign; otherwise nobody asks for it.
+
+Vectors of 64 bytes have one unit that compares integers, and two that compare floats. So where only one of the extremes
+is asked for, and floats are in registers, the nearest is the extreme that the processor has of floats: of no NaN, nor
+of zeros of two signs, is it asked for.
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 import numpy as np
 
@@ -18,6 +24,8 @@ from catena.compiler.graph.types import DTYPES, TYPES, Type, constant, vector
 from catena.compiler.kernels.loops import accumulator_type, is_extreme
 
 COMPONENTS = (("max", "int"), ("max", "uint"), ("min", "int"))
+NEAREST = 2  # of the components
+LONG = 64  # bytes of a vector
 
 
 def accumulators(body, levels: int, copies) -> list[folds.Accumulators]:
@@ -26,10 +34,11 @@ def accumulators(body, levels: int, copies) -> list[folds.Accumulators]:
     """
     opened: list[folds.Accumulators] = []
     kept: dict[tuple, Extremes] = {}
+    asked = Counter((fold.stmts, fold.types) for fold in body.nest.folds if is_extreme(fold))
     for index, fold in enumerate(body.nest.folds):
         if is_extreme(fold):
             of = fold.stmts, fold.types
-            made = Extremes(body, levels, index, fold, copies, kept.get(of))
+            made = Extremes(body, levels, index, fold, copies, kept.get(of), asked[of] == 1)
             opened.append(made)
             kept.setdefault(of, made)
         else:
@@ -39,11 +48,11 @@ def accumulators(body, levels: int, copies) -> list[folds.Accumulators]:
 
 class Extremes(folds.Accumulators):
     """The largest or smallest of floats, which come in registers or as the bits that they are in memory; `other` is
-    the fold of the same floats to the other extreme, if that stands before this one.
+    the fold of the same floats to the other extreme, if that stands before this one, and whether there is none is told.
     """
 
-    def __init__(self, body, levels: int, index: int, fold, copies, other: Extremes | None = None):
-        self.other = other
+    def __init__(self, body, levels: int, index: int, fold, copies, other: Extremes | None, is_alone: bool):
+        self.other, self.is_alone = other, is_alone
         super().__init__(body, levels, index, fold, copies)
 
     def component_types(self) -> list[Type]:
@@ -59,12 +68,29 @@ class Extremes(folds.Accumulators):
         if self.other is None:
             super().step(copies, first, careful)
 
+    @property
+    def has_float(self) -> bool:
+        """Whether the nearest to zero is an extreme of floats."""
+        return self.is_alone and not self.is_raw and self.width * self.format.bytes == LONG
+
     def _initial(self, j: int, t: Type, copy) -> str:
+        if j == NEAREST and self.has_float:
+            return constant(self._bits(-np.inf if self.fold.kind == "max" else np.inf), t, self.width)
         return constant(folds.identity(COMPONENTS[j][0], t.name), t, self.width)
 
     def _taken(self, c: int, new: list[str]) -> list[str]:
         bits = new[0] if self.is_raw else self._cast(new[0], self.format.register, self.types[0].register, self.width)
-        return self._combine([self._get(c, j) for j in range(len(self.types))], [bits] * len(self.types), self.width)
+        old = [self._get(c, j) for j in range(len(self.types))]
+        out = self._combine(old, [bits] * len(old), self.width)
+        return [*out[:NEAREST], self._of_floats(new[0], old[NEAREST])] if self.has_float else out
+
+    def _of_floats(self, new: str, old: str) -> str:
+        """The greater (or less) float, the old one where the new one is NaN, as bits."""
+        r, bits = self.format.register, self.types[NEAREST].register
+        order, v, i1 = "ogt" if self.fold.kind == "max" else "olt", vector(r, self.width), vector("i1", self.width)
+        kept = self._cast(old, bits, r, self.width)
+        best = self.e.op(f"select {i1} {self.e.op(f'fcmp {order} {v} {new}, {kept}')}, {v} {new}, {v} {kept}")
+        return self._cast(best, r, bits, self.width)
 
     def _combine(self, a: list[str], b: list[str], width: int) -> list[str]:
         each = zip(COMPONENTS, self.types, zip(a, b))
