@@ -139,3 +139,32 @@ def test_what_many_slices_read_is_joined_once(shape):
     x = np.random.default_rng(0).standard_normal(shape, np.float32)
     np.testing.assert_allclose(f(x), sum(np.tanh(each) * each for each in map(np.asarray, near(x))), 1e-5, 1e-5)
     assert f.lower(x).compile().as_text("program").count(": copy") <= 6
+
+
+@pytest.mark.parametrize("around", [((0, 0), (1, 1)), ((2, 0), (0, 3)), ((-1, 2), (1, 0))])
+def test_what_is_padded_computed_and_cut(around):
+    """The gradient of what is padded is that of what it was before; what is cut elsewhere reads what was added."""
+    x = rng.standard_normal((30, 33), np.float32)
+
+    def f(x):
+        padded = jnp.pad(x, around, constant_values=0.5) if around[0][0] >= 0 else jnp.pad(x[1:], ((0, 2), (1, 0)))
+        return jnp.tanh(padded) ** 2 * jnp.arange(padded.shape[1])
+
+    slope = jax.jit(jax.grad(lambda x: jnp.sum(f(x))))(x)
+    first, columns = max(around[0][0], 0), np.arange(around[1][0], around[1][0] + 33)
+    expected = 2 * np.tanh(x) * (1 - np.tanh(x) ** 2) * columns
+    expected[: max(-around[0][0], 0)] = 0
+    np.testing.assert_allclose(slope, expected, 1e-4, 1e-4)
+    whole = np.asarray(f(x))
+    for k in {first, 0, 1}:
+        np.testing.assert_allclose(jax.jit(lambda x: f(x)[k : k + 28, 1:34])(x), whole[k : k + 28, 1:34], 1e-5, 1e-5)  # noqa: B023
+    both = jax.jit(jax.value_and_grad(lambda x: jnp.sum(f(x))))(x)
+    np.testing.assert_allclose(both[0], whole.sum(dtype=np.float64), 1e-4)
+    np.testing.assert_allclose(both[1], slope, 1e-6, 1e-6)
+
+
+def test_what_pads_add_is_not_computed_where_it_is_cut_off():
+    x = np.ones((2500, 33), np.float32)
+    f = lambda x: jnp.sum(jnp.tanh(jnp.pad(x, ((1, 1), (2, 0)), constant_values=1)) ** 2)  # noqa: E731
+    made = "".join(nests(jax.make_jaxpr(jax.grad(f))(x)))
+    assert made.count("<") == 1 and f"<{x.size} " in made

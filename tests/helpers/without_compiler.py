@@ -41,6 +41,7 @@ ROWS = [
     (TEXTS, "compiler/test_scaled_products.py", "test_other_factors_stay", "test_a_large_operand_is_not_written"),
     (TEXTS, "compiler/test_slices.py", "test_they_are_not_copied", "test_of_constants"),
     (TEXTS, "compiler/test_trimming.py", "test_rows_that_nobody_reads_are_not_computed",
+     "test_what_pads_add_is_not_computed_where_it_is_cut_off",
      "test_slices_of_what_is_computed_of_joined_arrays", "test_what_is_spread_is_computed_for_what_is_read",
      "test_what_is_joined_and_taken_apart_is_not_written", "test_what_many_slices_read_is_joined_once"),
     (TEXTS, "compiler/test_taken_first.py", "test_the_whole_is_not_computed", "test_most_of_it_is_computed_once"),

@@ -354,6 +354,22 @@ def test_incomplete_gamma_function_of_huge_shapes():
             assert float(transform(lax.igammac)(1e30, 1e30)) == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("f", "pole"),
+    [(lax.lgamma, np.inf), (lax.digamma, np.nan), (lambda x: lax.polygamma(np.ones_like(x), x), np.inf)],
+)
+def test_functions_of_the_gamma_function_at_whole_numbers(f, pole, dtype):
+    """Poles are where they are, and what lies beside has the value that it has alone."""
+    with catena.enable_x64(dtype == np.float64):
+        whole = np.concatenate([-np.arange(40.0), [-(2.0**23), -(2.0**60)]]).astype(dtype)
+        assert np.array_equal(f(whole), np.full(whole.shape, pole, dtype), equal_nan=True)
+        others = np.random.default_rng(3).uniform(-9, 9, whole.size).astype(dtype)
+        mixed = np.asarray(f(np.stack([whole, others], 1).ravel())).reshape(-1, 2)
+        assert np.array_equal(mixed[:, 0], np.full(whole.shape, pole, dtype), equal_nan=True)
+        assert np.array_equal(mixed[:, 1], [np.asarray(f(x)) for x in others])
+
+
 def test_limits_of_special_functions():
     assert np.isnan(lax.digamma(0.0).item()) and lax.lgamma(-np.inf).item() == np.inf
     assert lax.igamma(1.0, np.inf).item() == 1 and lax.igammac(1.0, np.inf).item() == 0

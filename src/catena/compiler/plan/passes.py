@@ -5,7 +5,7 @@
     replace       what loops read where they have written is handed on             Region -> Region
     rotate        conditions that look at arrays are asked where these are made    Region -> Region
     inset         updates at known places are choices, element by element          Region -> Region
-    trim          rows of joined arrays that nobody reads are left out, and zeros; folded stacks  Region -> Region
+    trim          what is joined or padded and not read is left out, and zeros; folded stacks  Region -> Region
     turn          products that are only read transposed are computed so; of scaled operands  Region -> Region
     small         products of exponentials are told that these may be subnormal; divisors are inverted  Region -> Region
     fuse          which values are stored, and which loop nests compute them       Region -> Fused
@@ -36,6 +36,7 @@ from catena.compiler.graph import (
     stacked,
     taken_first,
     trimming,
+    unpadded,
     updates,
 )
 from catena.compiler.graph.region import Region
@@ -112,7 +113,8 @@ def _inset(region: Region, machine: Machine) -> Region:
 
 
 def _trim(region: Region, machine: Machine) -> Region:
-    return updates.spare(trimming.trim(taken_first.take_first(stacked.unstack(region, machine.vector_bytes))))
+    taken = taken_first.take_first(unpadded.unpad(stacked.unstack(region, machine.vector_bytes)))
+    return updates.spare(trimming.trim(taken))
 
 
 def _turn(region: Region, machine: Machine) -> Region:

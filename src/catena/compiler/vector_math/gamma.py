@@ -51,17 +51,26 @@ def lgamma_of_float(x: Value) -> Value:
     """The same of a widened float, to be rounded to one. Among negative numbers are zeros of the function: a difference
     there has as many digits as a float only if its terms have those of a double.
     """
-    result = short_lgamma(select(x < 0.0, 1.0, x))
+    result, mirrored = short_lgamma(select(x < 0.0, 1.0, x)), is_mirrored(x)
 
     def rare() -> list[Value]:
         ratio = half_turn_sine(x)
-        value = -rounded_log(select(ratio.equals(0.0), 1.0, ratio)) - plain_lgamma(reflection(x))
-        return [select(x < 0.0, select(ratio.equals(0.0), INFINITY, value), result)]
+        return [select(mirrored, -rounded_log(select(mirrored, ratio, 1.0)) - plain_lgamma(reflection(x)), result)]
 
-    return with_poles(x, if_any(x < 0.0, rare, [result])[0])
+    return with_poles(x, if_any(mirrored, rare, [result])[0])
 
 
 lgamma = through_double(lgamma_of_double, floats=lgamma_of_float)
+
+
+def is_pole(x: Value) -> Value:
+    """Whether it is zero, or whole and below."""
+    return (x <= 0.0) & round_half_even(x).equals(x)
+
+
+def is_mirrored(x: Value) -> Value:
+    """Whether its value comes from that of a positive number; of poles, as whole numbers may all be, none does."""
+    return (x < 0.0) & round_half_even(x).differs(x)
 
 
 def reflection(x: Value) -> Value:
@@ -70,20 +79,19 @@ def reflection(x: Value) -> Value:
 
 def reflected(x: Value, result: Value) -> Value:
     """``result`` for positive numbers; where there are negative ones, what follows from that of `reflection`."""
+    mirrored = is_mirrored(x)
 
     def rare() -> list[Value]:
         sine, _ = half_turn_sin_cos(x)
         # sin(pi x) / pi is x itself near zero, where pi x may be subnormal and lose bits.
         ratio = select(fabs(x) < 2.0**-60, fabs(x), sine.high / PI[0])
-        value = select(sine.high.equals(0.0), INFINITY, -log(ratio) - result)
-        return [select(x < 0.0, value, result)]
+        return [select(mirrored, -log(select(mirrored, ratio, 1.0)) - result, result)]
 
-    return if_any(x < 0.0, rare, [result])[0]
+    return if_any(mirrored, rare, [result])[0]
 
 
 def with_poles(x: Value, result: Value) -> Value:
-    result = select(fabs(x).equals(INFINITY), INFINITY, result)
-    return select(x.equals(0.0), INFINITY, result)
+    return select(is_pole(x) | x.equals(INFINITY), INFINITY, result)
 
 
 def short_lgamma(z: Value) -> Value:
@@ -160,8 +168,7 @@ def stirling(z: Value, logarithm: Pair) -> Value:
 @through_double
 def digamma(x: Value) -> Value:
     """The derivative of lgamma; NaN at its poles."""
-    z = select(x < 0.0, 1.0 - x, x)
-    result = positive_digamma(z)
+    result, mirrored = positive_digamma(reflection(x)), is_mirrored(x)
 
     def reflected() -> list[Value]:
         sine, cosine = half_turn_sin_cos(x)
@@ -169,11 +176,10 @@ def digamma(x: Value) -> Value:
         difference = two_sum(-cotangent.high, result)
         value = difference.high + (difference.low - cotangent.low)
         # Next to zero the cotangent overflows, or its error terms do.
-        return [select(x < 0.0, select(fabs(x) < 2.0**-100, -1.0 / x, value), result)]
+        return [select(mirrored, select(fabs(x) < 2.0**-100, -1.0 / x, value), result)]
 
-    (result,) = if_any(x < 0.0, reflected, [result])
-    pole = (x <= 0.0) & round_half_even(x).equals(x)
-    return select(pole, float("nan"), result)
+    (result,) = if_any(mirrored, reflected, [result])
+    return select(is_pole(x), float("nan"), result)
 
 
 def positive_digamma(z: Value) -> Value:
@@ -191,7 +197,7 @@ def positive_digamma(z: Value) -> Value:
 @through_double
 def trigamma(x: Value) -> Value:
     """The derivative of digamma; infinite at its poles."""
-    result = positive_trigamma(select(x < 0.0, 1.0 - x, x))
+    result, mirrored = positive_trigamma(reflection(x)), is_mirrored(x)
 
     def reflected() -> list[Value]:
         sine, _ = half_turn_sin_cos(x)
@@ -200,10 +206,9 @@ def trigamma(x: Value) -> Value:
         square = two_product(root, root)
         value = (square.high - result) + fma(root + root, rest / sine.high, square.low)
         value = select(fabs(x) < 2.0**-100, 1.0 / (x * x), value)
-        pole = round_half_even(x).equals(x)
-        return [select(x < 0.0, select(pole, INFINITY, value), result)]
+        return [select(mirrored, value, result)]
 
-    return if_any(x < 0.0, reflected, [result])[0]
+    return select(is_pole(x), INFINITY, if_any(mirrored, reflected, [result])[0])
 
 
 def positive_trigamma(z: Value) -> Value:
