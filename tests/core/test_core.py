@@ -459,6 +459,29 @@ def test_ensure_compile_time_eval_traces_what_is_traced():
     close(nested(2.0), [18.0, 18.0])
 
 
+def test_ensure_compile_time_eval_reaches_into_functions_that_are_traced_inside_of_it():
+    def double(x):
+        return x * 2 if jnp.ones(()) > 0 else x
+
+    def inside(run):
+        def f(x):
+            with jax.ensure_compile_time_eval():
+                return run(x)
+
+        return f
+
+    loop = lambda x: jax.lax.fori_loop(0, 2, lambda i, y: double(y), x)
+    cases = [(jax.jit(double), 2.0), (jax.jit(jax.jit(double)), 2.0), (loop, 4.0), (jax.checkpoint(double), 2.0)]
+    for run, slope in cases:
+        f = inside(run)
+        for value in (f(3.0), jax.jit(f)(3.0), jax.vmap(f)(jnp.full(2, 3.0)), jax.jvp(f, (0.0,), (3.0,))[1]):
+            close(value, np.full(np.shape(value), slope * 3.0))
+        close(jax.grad(f)(3.0), slope)
+    for run, _ in cases:  # outside of it as ever, whatever was traced inside before
+        with pytest.raises(jax.errors.TracerBoolConversionError):
+            run(3.0)
+
+
 def test_unknown_values_are_errors_that_name_the_argument():
     def branches(first, second):
         return 1.0 if second * 2 > 0 else first

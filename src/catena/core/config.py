@@ -455,9 +455,9 @@ EVALUATION_FLAGS = (
     "default_placement",
 )  # what evaluation asks about, as one bool: debug_checks
 
-# What is in force in a thread beside flags, and caches keep apart: meshes, what equations note, and
-# whether lines are recorded.
-IN_FORCE = ("mesh", "abstract_mesh", "physical_mesh", "typed_axes", "said", "recorded")
+# What is in force in a thread beside flags, and caches keep apart: meshes, what equations note, whether lines are
+# recorded, and whether known values are evaluated.
+IN_FORCE = ("mesh", "abstract_mesh", "physical_mesh", "typed_axes", "said", "recorded", "folding")
 
 
 def _process_wide() -> tuple:

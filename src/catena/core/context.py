@@ -55,6 +55,7 @@ class Context(threading.local):
     debug_infs: bool = False
     debug_checks: bool = False
     debug_key_reuse: bool | str = False
+    folding = False  # whether functions that are traced now evaluate known values: see `ensure_compile_time_eval`
     recorded = None  # whose traces these are, if no other may use them: a recording, by its number, or stand-ins
 
 

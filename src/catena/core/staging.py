@@ -291,6 +291,8 @@ def trace_to_jaxpr(fun, in_avals, debug_info: DebugInfo) -> tuple[Jaxpr, list]:
     context.source, context.name_stack = None, NO_NAMES
     try:
         with running(JaxprTrace(context.trace, debug_info)) as trace:
+            if context.folding:
+                context.trace = FoldingTrace(trace)
             outs = fun(*[trace.new_arg(a) for a in in_avals])
             outs = [check_result(x, i, debug_info) for i, x in enumerate(outs)]
             jaxpr, values = trace.to_jaxpr(outs)

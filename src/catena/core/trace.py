@@ -7,6 +7,7 @@ current outside. A tracer knows the trace that it belongs to; to every other tra
 other.
 """
 
+import contextlib
 import operator
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from catena.core import dtypes, errors
 from catena.core.array import Array, as_array
 from catena.core.aval import ShapedArray
+from catena.core.config import overridden
 from catena.core.context import context, set_trace
 from catena.core.ref import Cell, Ref
 from catena.core.token import Token
@@ -185,12 +187,13 @@ class FoldingTrace(Trace):
             return functions[0](*args)
 
 
+@contextlib.contextmanager
 def ensure_compile_time_eval():
     """Evaluate operations on known values at once, although a function is being traced.
 
     Returns:
-      A context manager; inside it, operations on concrete arrays give concrete arrays. Those on traced values are
-      traced as outside.
+      A context manager; inside it, operations on concrete arrays give concrete arrays, in functions that are traced
+      inside of it, too. Operations on traced values are traced as outside.
 
     >>> import catena as jax, catena.numpy as jnp
     >>> @jax.jit
@@ -201,7 +204,8 @@ def ensure_compile_time_eval():
     >>> f(2)
     Array(6, dtype=int32, weak_type=True)
     """
-    return set_trace(None if context.trace is None else FoldingTrace(context.trace))
+    with overridden("folding", True), set_trace(None if context.trace is None else FoldingTrace(context.trace)):
+        yield
 
 
 class Tracer:

@@ -6,6 +6,7 @@ import numpy as np
 
 from catena.core.array import Array
 from catena.core.axes import move_axis
+from catena.core.errors import SizeError
 from catena.core.structural import reshape_p, squeeze_p, transpose_p
 from catena.core.zeros import get_aval
 from catena.lax import native
@@ -21,7 +22,7 @@ def _reshape_abstract(x, *, new_sizes, dimensions):
     if any(n < 0 for n in new_sizes):
         raise TypeError(f"reshape new_sizes must all be positive, got {new_sizes}.")
     if math.prod(new_sizes) != x.size:
-        raise TypeError(
+        raise SizeError(
             f"cannot reshape array of shape {x.shape} (size {x.size}) into shape {new_sizes} (size "
             f"{math.prod(new_sizes)})"
         )
@@ -69,7 +70,7 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
     Returns:
       An array of the shape ``new_sizes``; ``operand`` itself where nothing changes.
     Raises:
-      TypeError: the sizes do not fit, or ``dimensions`` is not a permutation.
+      TypeError: the sizes do not fit (also a ValueError, as in JAX), or ``dimensions`` is not a permutation.
 
     >>> import catena.lax as lax, numpy as np
     >>> lax.reshape(np.arange(4), (2, 2)).tolist()

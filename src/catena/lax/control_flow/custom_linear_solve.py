@@ -190,8 +190,7 @@ def custom_linear_solve(
     [0.5, 0.5]
     """
     leaves, tree = common.flatten_values(b)
-    in_tree, avals = treedef_tuple((tree,)), [get_aval(x).strip_weak_type() for x in leaves]
-    leaves = common.converted(leaves, avals)
+    in_tree, avals = treedef_tuple((tree,)), [get_aval(x) for x in leaves]
     what = "custom_linear_solve"
     apply_matvec = common.trace_body(matvec, in_tree, avals, what)
     check_like_b("matvec", apply_matvec.out_tree, apply_matvec.out_avals, tree, avals)

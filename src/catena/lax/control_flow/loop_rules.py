@@ -399,7 +399,7 @@ def backward_body(jaxpr: ClosedJaxpr, linear_consts: tuple, num_carry: int, line
 
     info = unnamed(jaxpr.jaxpr) or DebugInfo("transposition", "a loop")
     body = ClosedJaxpr(*trace_to_jaxpr(fun, [a for group in groups for a in group], info))
-    return Backward(whole_pruned(without_weak_casts(body)), consts_nz, carry_nz, xs_nz)
+    return Backward(whole_pruned(without_weak_casts(body, keep=sum(xs_nz))), consts_nz, carry_nz, xs_nz)
 
 
 def tangent_avals(avals, wanted) -> list:
@@ -413,11 +413,12 @@ def filled(values, made, wanted, avals) -> list:
     return [next(values) if m else zeros(a.to_tangent_aval()) for m, w, a in zip(made, wanted, avals, strict=True) if w]
 
 
-def without_weak_casts(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The jaxpr with results not converted to a weaker form of the same dtype, which changes no value."""
+def without_weak_casts(closed: ClosedJaxpr, keep: int) -> ClosedJaxpr:
+    """The jaxpr with results, but for the last ``keep``, not converted to a weaker form of the same dtype."""
     casts = {
         e.outvars[0]: e.invars[0]
         for e in closed.eqns
         if e.primitive.name == "convert_element_type" and e.invars[0].aval.dtype == e.outvars[0].aval.dtype
     }
-    return with_outvars(closed, [casts.get(v, v) if type(v) is Var else v for v in closed.jaxpr.outvars])
+    carried, items = split(closed.jaxpr.outvars, len(closed.jaxpr.outvars) - keep)
+    return with_outvars(closed, [*(casts.get(v, v) if type(v) is Var else v for v in carried), *items])
