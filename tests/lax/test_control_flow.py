@@ -935,3 +935,20 @@ def test_an_empty_scan_under_disable_jit_is_traced():
     with jax.disable_jit():
         carry, ys = lax.scan(lambda c, x: (c + x, x > 0), 0.0, np.zeros(0, np.float32))
     assert float(carry) == 0 and ys.shape == (0,) and ys.dtype == bool
+
+
+def test_what_is_weak_stays_weak_through_scan_and_linear_solves():
+    """Cotangents of weak items of a scan, and the solution for a weak right-hand side, as in JAX."""
+    weak = jnp.full(4, 2.0)
+    product = lambda c, x: (c * x, c)
+    last = lambda xs: lax.scan(product, jnp.float32(1), xs)[0]
+    solved = lambda b: lax.custom_linear_solve(lambda x: 2.0 * x, b, lambda _, b: b / 2.0, lambda _, b: b / 2.0)
+    for run in (lambda f: f, jax.jit):
+        for xs in (weak, jnp.asarray(A)):
+            gradient = run(jax.grad(last))(xs)
+            assert gradient.weak_type == xs.weak_type
+            assert_close(gradient, np.prod(xs) / np.asarray(xs))
+        for b in (3.0, jnp.float32(3)):
+            found = [run(g(solved))(b) for g in (lambda f: f, jax.grad)]
+            assert [x.weak_type for x in found] == [type(b) is float] * 2
+            assert_close(found, [1.5, 0.5])
