@@ -671,3 +671,21 @@ def test_what_is_empty_is_no_kernel_of_others():
     for n in (0, 4, 0, 3):
         for k, found in enumerate(f(v, i, n), 1):
             assert np.array_equal(found, np.float32([k, 0, 6 * k, 0])[:n])
+
+
+@pytest.mark.parametrize("name", ["lgamma", "digamma"])
+def test_long_functions_are_written_once(name, monkeypatch):
+    """Where a nest calls them for several vectors; they have the bits of those that are written in place."""
+    monkeypatch.setenv("CATENA_CACHE", "0")
+    function, x = getattr(jax.lax, name), jnp.asarray(np.abs(RNG.normal(size=(50, 300))).astype(np.float32) + 0.1)
+
+    def compiled():
+        f = jax.jit(lambda x: jnp.sum(function(x) * 1.25, 1))
+        found, text = np.asarray(f(x)), f.lower(x).compile().as_text("llvm")
+        return found.tobytes(), re.search(rf"define internal .*@catena[.]{name}[.].* (\w+) nounwind", text)[1]
+
+    called = compiled()
+    monkeypatch.setattr(link, "LONG", 10**6)
+    for registry in ("_codes", "_by_name"):
+        monkeypatch.setattr(native, registry, type(native._codes)())
+    assert called == (compiled()[0], "noinline") and compiled()[1] == "alwaysinline"

@@ -266,6 +266,7 @@ ROWS = [
     (TEXTS, "compiler/test_interrupts.py", "test_a_short_loop_is_not_slowed_by_questions",
      "test_what_takes_seconds_asks_for_signals", "test_work_that_is_interruptible_gives_the_same"),
     (TEXTS, "compiler/test_shared.py", "test_a_second_batch_size_compiles_nothing_again",
+     "test_long_functions_are_written_once",
      "test_what_hardly_ever_runs_is_compiled_by_itself",
      "test_routines_and_short_rows_of_other_lengths_compile_nothing_again",
      "test_another_length_of_rows_compiles_nothing_again", "test_products_of_other_sizes_compile_nothing_again", "test_sorts_of_other_lengths_compile_nothing_again", "test_rows_done_at_once_lie_at_any_distance",

@@ -43,7 +43,7 @@ class Times:
 
 def with_helpers(text: str, helpers: dict, often: frozenset[str] | None = None) -> str:
     """The module with the definitions and declarations that it calls, those `often` used not written in place."""
-    often = too_many(Counter(MATH_CALL.findall(text))) if often is None else often
+    often = too_many(Counter(MATH_CALL.findall(text)), helpers) if often is None else often
     lines = [line for symbol, need in helpers.items() for line in _definitions(symbol, need, often)]
     return "\n".join([*dict.fromkeys(lines), text])
 
@@ -92,6 +92,8 @@ def _definitions(symbol: str, need, often: frozenset[str]) -> list[str]:
 
 
 FREQUENT = 16  # calls of one function from which they are calls: their bodies would be most of the program
+SEVERAL, LONG = 2, 200  # likewise, of a function of floats of so many lines, which is as fast; doubles, of which a
+# vector has half as many, take up to 1.4 times as long where they are called
 SHORT = ("@catena.one_of_quotients.", "@catena.found_small_product")  # functions that are shorter than calls of them,
 # with what these keep on the stack
 _DEFINED = re.compile(r"\ndefine [^@\n]*(@[\w.]+)\(")  # found a tenth as fast where lines begin, by "^"
@@ -102,9 +104,16 @@ def defined(text: str) -> list[str]:
     return _DEFINED.findall("\n" + text)
 
 
-def too_many(calls: Mapping[str, int]) -> frozenset[str]:
+def too_many(calls: Mapping[str, int], helpers: dict) -> frozenset[str]:
     """The helpers that are called too often to be written in place."""
-    return frozenset(symbol for symbol, n in calls.items() if n > FREQUENT and not symbol.startswith(SHORT))
+    several = (symbol for symbol, n in calls.items() if n > SEVERAL and not symbol.startswith(SHORT))
+    return frozenset(symbol for symbol in several if calls[symbol] > FREQUENT or _is_long(helpers.get(symbol)))
+
+
+def _is_long(need) -> bool:
+    """Whether a helper is a function of floats with many lines."""
+    is_math = isinstance(need, tuple) and need[0] == "vector_math" and need[2] == "float"
+    return is_math and vector_math.define(*need[1:]).count("\n") > LONG
 
 
 def _shared_if(shared: bool, definition: str) -> str:

@@ -42,7 +42,7 @@ class Plan:
 
 def plan(module: Module, level: int) -> Plan:
     """Divides a module."""
-    frequent = link.too_many(module.math_calls())
+    frequent = link.too_many(module.math_calls(), module.helpers)
     keys = _keys(module, frequent, level)
     own, new, codes = _reached(module, keys)
     cold = [name for name in new if COLD in module.functions[name]]
