@@ -951,4 +951,4 @@ def test_what_is_weak_stays_weak_through_scan_and_linear_solves():
         for b in (3.0, jnp.float32(3)):
             found = [run(g(solved))(b) for g in (lambda f: f, jax.grad)]
             assert [x.weak_type for x in found] == [type(b) is float] * 2
-            assert_close(found, [1.5, 0.5])
+            assert_close(found, [np.float32(1.5), np.float32(0.5)])
