@@ -7,7 +7,7 @@ says) and runs the function again when cotangents come back.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 from catena.core.array import Array
@@ -17,6 +17,7 @@ from catena.core.dead_code import dead_code_elimination, prune_call
 from catena.core.effects import SHOWN, check_effect, check_effects
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, subjaxprs
 from catena.core.log import announce
+from catena.core.named import NamedTuple
 from catena.core.namespace import alias
 from catena.core.primitive import NoRule, Primitive, as_bodies_say
 from catena.core.source import function_place
@@ -24,6 +25,7 @@ from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.trace import Tracer, leaf_value
 from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_unflatten
+from catena.core.treedef import PyTreeDef
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval
 from catena.transform import interpreted
 from catena.transform.arguments import Static, argument_names, check_aliasing, resolve_argnums, signature_of
@@ -233,6 +235,38 @@ def by_value(x):
     return Static(x) if isinstance(x, Hashable) and not isinstance(x, (Array, Tracer)) else object()
 
 
+class _Given(NamedTuple):
+    """The arguments of a call: static ones as they are, others as the leaves of a tree."""
+
+    args: tuple
+    static: set[int]  # positions
+    static_kwargs: dict[str, Any]
+    leaves: list
+    tree: PyTreeDef
+
+    @property
+    def statics(self) -> tuple:
+        """The static ones as part of a cache key."""
+        positional = [(i, by_value(self.args[i])) for i in sorted(self.static)]
+        return *positional, *((k, by_value(v)) for k, v in sorted(self.static_kwargs.items()))
+
+    def call(self, fun: Callable, leaves: Sequence) -> Any:
+        """Calls a function with other leaves."""
+        dynamic, kwargs = tree_unflatten(self.tree, leaves)
+        rest = iter(dynamic)
+        args = [x if i in self.static else next(rest) for i, x in enumerate(self.args)]
+        return fun(*args, **kwargs, **self.static_kwargs)
+
+
+def _split(args: tuple, kwargs: dict, nums, names) -> _Given:
+    """The arguments of a call, of which those at such positions and of such names are static."""
+    static = {i % len(args) for i in nums if -len(args) <= i < len(args)}
+    dynamic = tuple(x for i, x in enumerate(args) if i not in static)
+    leaves, tree = tree_flatten((dynamic, {k: v for k, v in kwargs.items() if k not in names}))
+    static_kwargs = {k: v for k, v in kwargs.items() if k in names}
+    return _Given(args, static, static_kwargs, [leaf_value(x) for x in leaves], tree)
+
+
 @overload
 def checkpoint(
     fun: Callable[P, R],
@@ -299,46 +333,30 @@ def checkpoint(
     @wraps(fun)
     @api_boundary
     def checkpointed(*args, **kwargs):
-        static = {i % len(args) for i in nums if -len(args) <= i < len(args)}
-        static_kwargs = {k: v for k, v in kwargs.items() if k in names}
-        statics = tuple((i, by_value(args[i])) for i in sorted(static)) + tuple(
-            (k, by_value(v)) for k, v in sorted(static_kwargs.items())
-        )
-        dynamic = tuple(x for i, x in enumerate(args) if i not in static)
-        leaves, tree = tree_flatten((dynamic, {k: v for k, v in kwargs.items() if k not in names}))
-        leaves = [leaf_value(x) for x in leaves]
+        given = _split(args, kwargs, nums, names)
+        named = lambda: argument_names(fun, args, kwargs, given.static, names)
         result = {}
 
         def flat_fun(*xs):
-            call_args, call_kwargs = tree_unflatten(tree, xs)
-            rest = iter(call_args)
-            full = [x if i in static else next(rest) for i, x in enumerate(args)]
-            outs, result["tree"] = tree_flatten(fun(*full, **call_kwargs, **static_kwargs))
+            outs, result["tree"] = tree_flatten(given.call(fun, xs))
             return outs
 
-        avals = tuple([get_aval(x) for x in leaves])
-        key = (
-            tree,
-            avals,
-            statics,
-            len(args),
-            context.global_key,
-            context.local_key,
-            tuple(context.axis_env.items()),
-        )
+        avals, statics = tuple([get_aval(x) for x in given.leaves]), given.statics
+        flags = context.global_key, context.local_key, tuple(context.axis_env.items())
+        key = given.tree, avals, statics, len(args), *flags
         found = calls.entries.get(key)
         if found is None:
-            info = DebugInfo("checkpoint", function_place(fun), argument_names(fun, args, kwargs, static, names))
-            closed, outer = trace_to_closed_jaxpr(flat_fun, avals, info)
+            closed, outer = trace_to_closed_jaxpr(
+                flat_fun, avals, DebugInfo("checkpoint", function_place(fun), named())
+            )
             found = closed, outer, result["tree"]
             if not any(isinstance(x, Tracer) for x in outer) and all(type(x) is Static for _, x in statics):
                 calls.entries[key] = found
         closed, outer, out_tree = found
         if any(type(a) is AbstractRef for a in avals):
-            given = lambda: argument_names(fun, args, kwargs, static, names)  # noqa: E731
-            check_aliasing([fun], outer, leaves, given, "checkpoint")
+            check_aliasing([fun], outer, given.leaves, named, "checkpoint")
         outs = checkpoint_p.bind(
-            *outer, *leaves, jaxpr=closed, prevent_cse=prevent_cse, differentiated=False, policy=policy
+            *outer, *given.leaves, jaxpr=closed, prevent_cse=prevent_cse, differentiated=False, policy=policy
         )
         return tree_unflatten(out_tree, outs)
 

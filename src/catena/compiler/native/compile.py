@@ -11,6 +11,7 @@ import numpy as np
 from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.loop import write_loop
+from catena.compiler.emit.module import Module
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.graph import settled, symbols
 from catena.compiler.graph.builder import Builder, physical
@@ -190,12 +191,7 @@ def compile_region(
         _dump(Path(dump), name, {"graph": str(region), **stages, "s": link.assembly(text(), level)})
     can_fail = bool(region.sites or module.interruptible or module.sites or program.arena_bytes > STACK_ARENA)
     if made is not None:
-        made.numbers = lengths.told(module.numbers, program.arena_bytes, program.flops, program.bytes, region.outputs)
-        for place, choice in division.choices:
-            made.numbers += choice.numbers
-            write = functools.partial(_chosen, choice.write, level)
-            made.choices.append(lengths.Chosen(place, len(choice.numbers), write))
-        symbols.close()
+        _record(made, region, program, module, division, level)
     module.numbers = list(map(int, module.numbers))  # some are of this record, or of one before that a cache has kept
     codes = _kernels(division, times)
     entry = division.entry
@@ -227,6 +223,18 @@ def compile_region(
     executable = Executable(parts, text, times.seconds, linked, region.sites)
     times.mark("load")
     return executable
+
+
+def _record(
+    made: lengths.Made, region: Region, program: Program, module: Module, division: shared.Plan, level: int
+) -> None:
+    """Notes the numbers that a program of another length has otherwise, and the functions that it chooses by them."""
+    made.numbers = lengths.told(module.numbers, program.arena_bytes, program.flops, program.bytes, region.outputs)
+    for place, choice in division.choices:
+        made.numbers += choice.numbers
+        write = functools.partial(_chosen, choice.write, level)
+        made.choices.append(lengths.Chosen(place, len(choice.numbers), write))
+    symbols.close()
 
 
 def _kernels(division: shared.Plan, times: link.Times) -> dict[str, Code]:
