@@ -203,6 +203,19 @@ def test_sums_of_products_in_loops():
     assert_same(sums(maybe_small)(x, y), sums(lambda x: x)(x, y))
 
 
+@pytest.mark.parametrize("width", [28, 70])
+@pytest.mark.parametrize("scale", [1, 2.0**-20, 2.0**-60, 2.0**-100])
+def test_products_with_what_decays_in_a_loop(width, scale):
+    """A matrix that begins with zeros, to which outer products of tails are added."""
+    x = factors((40, width), 12) * np.float32(scale)
+
+    def products(told):
+        step = lambda c, r: (0.9 * c + r[:, None] * r, c @ r)
+        return jax.jit(lambda x: jax.lax.scan(step, jnp.zeros((width, width)), told(x))[1])
+
+    assert_same(products(maybe_small)(x), products(lambda x: x)(x))
+
+
 @np.errstate(all="ignore")
 def test_sums_next_to_the_middle_of_two_in_loops():
     """Half a step of a sum, less a bit that a double has not: twice rounded, odd ones went up."""
@@ -269,6 +282,10 @@ def test_sums_of_all_that_are_added_in_loops():
     assert_same(moved(lambda x: x)(x, z), moved(lambda x: jnp.sort(x))(x, z))
 
 
+def _tails(x):
+    return jnp.exp(x) * jnp.ones((9, 40, 1))
+
+
 PROGRAMS = {
     "exp(x) * y": (lambda x, y: jnp.exp(x) * y, ["small_product"]),
     "y * exp2(x)": (lambda x, y: y * jnp.exp2(x), ["small_product"]),
@@ -286,6 +303,10 @@ PROGRAMS = {
     "a product of long sums": (
         lambda x, y: jnp.exp(jnp.outer(x, jnp.ones(100))) @ jnp.ones(100),
         ["found_small_product_sum"],
+    ),
+    "a product with what decays in a loop": (
+        lambda x, y: jax.lax.scan(lambda c, r: (0.9 * c + r, c @ r[0]), jnp.zeros((40, 40)), _tails(x))[1],
+        ["small_product_sum", "found_small_product_sum"],
     ),
     "a sum in a loop": (
         lambda x, y: jax.lax.fori_loop(0, 9, lambda i, c: c * jnp.exp(x) + y, y),

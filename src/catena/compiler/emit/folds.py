@@ -55,17 +55,18 @@ def identity(kind: str, name: str):
 
 def step(body, opened: list[Accumulators], copies) -> None:
     """Takes in the values of this iteration. Of all that dots multiply, it is asked once whether some is small."""
-    e = body.e
+    e, asking = body.e, [a for a in opened if _asks_factors(a.fold)]
     asked: dict = {}
-    for a in opened:
-        for copy in copies if _asks_factors(a.fold) else ():
+    for a in asking:
+        for copy in copies:
             asked |= {(a.fold.stmts[k], id(copy)): (a.fold.stmts[k], copy, a.width) for k in a.fold.small}
     if not asked:
         _step(opened, copies)
         return
+    least = small.LEAST_OF_BOTH if any(len(a.fold.small) > 1 for a in asking) else small.LEAST
     truths = []
     for width, each in itertools.groupby(sorted(asked.values(), key=lambda x: x[2]), key=lambda x: x[2]):
-        truths.append(ops.has_small(e, [body.use(s, copy, width) for s, copy, _ in each], width))
+        truths.append(ops.has_small(e, [body.use(s, copy, width) for s, copy, _ in each], width, least))
     for careful in each_way(e, ops.either(e, truths)):
         _step(opened, copies, careful)
 

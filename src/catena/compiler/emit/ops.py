@@ -122,12 +122,12 @@ def is_small(e: Emitter, t: Type, x: str, width: int, least: int, made: str = ""
     return vector_call(e, name, t.register, [x], width, result="i1")
 
 
-def has_small(e: Emitter, xs: list[str], width: int) -> str:
-    """Whether some lane of some floats is below 2^`small.LEAST`, but not zero. Of their bits without the sign, twice
+def has_small(e: Emitter, xs: list[str], width: int, exponent: int) -> str:
+    """Whether some lane of some floats is below 2^`exponent`, but not zero. Of their bits without the sign, twice
     and less one, so that zeros are large, the least is compared.
     """
     v, suffix = vector("i32", width), "i32" if width == 1 else f"v{width}i32"
-    one, bound = (e.splat(str(n), "i32", width) for n in (1, 2 * (127 + small.LEAST) * small.EXPONENT - 1))
+    one, bound = (e.splat(str(n), "i32", width) for n in (1, 2 * (127 + exponent) * small.EXPONENT - 1))
     least = ""
     for x in xs:
         bits = e.op(f"bitcast {vector('float', width)} {x} to {v}")

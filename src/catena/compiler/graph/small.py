@@ -132,9 +132,31 @@ def _while(v: Value, small: set[int], before: Found) -> list[bool]:
 def _loop(body: Region, args: Sequence[Value], consts: int, carries: int, small: set[int], before: Found) -> list[bool]:
     """What is carried is small where it becomes so, too: the body is marked again, of these."""
     outputs = _within(body, args, small, before)
-    become = {i.number for i, is_small in zip(body.inputs[consts : consts + carries], outputs) if is_small}
+    carried = body.inputs[consts : consts + carries]
+    become = {i.number for i, is_small in zip(carried, outputs) if is_small}
     found = _mark(body, become, before)
+    _tell_of_decaying(
+        body, [(i, o) for i, o, a in zip(carried, body.outputs, args[consts:]) if _is_zero_mostly(a)], found
+    )
     return [o.number in found for o in body.outputs]
+
+
+def _tell_of_decaying(body: Region, empty: list[tuple[Value, Value]], small: set[int]) -> None:
+    """Of what a loop carries and begins with zeros, that is small if it was: what decays and has small added. Matrix
+    products of it are told; where it is updated, what is added is asked, which is no larger.
+    """
+    while empty and small:
+        held = small | {i.number for i, _ in empty}
+        values = [v for v in body.live() if not FORMS[v.form].control and NAMES[v.dtype] in RANGE]
+        for v in values:
+            if _is_small(v, held):
+                held.add(v.number)
+        if all(o.number in held for _, o in empty):
+            for v in values:
+                if v.form == "dot":
+                    _tell(v, [k for k, a in enumerate(v.args) if a.number in held])
+            return
+        empty = [(i, o) for i, o in empty if o.number in held]
 
 
 def _branch(v: Value, small: set[int], before: Found) -> list[bool]:

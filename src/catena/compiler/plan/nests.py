@@ -25,6 +25,7 @@ from catena.compiler.plan.fuse import Fused, Kernel, Step
 from catena.core.dtypes import KIND
 
 IN_TURN = 4  # places that an iteration does at most
+FEW = 24  # terms of products, which no short row has
 Write = Callable[[Body, tuple, int], list[Store]]  # what writes at an index, where a mask holds
 
 
@@ -364,8 +365,15 @@ def dot(nests: NestBuilder, v: Value, few: tuple[int, ...] = (), copies: int = l
         a, b = body.read(lhs, tuple(left)), body.read(rhs, tuple(right))
         folds += product_folds(body, v, lhs, rhs, a, b, body.offset(v.shape, tuple(at)))
     axes = tuple(range(len(looped), len(index)))
-    small = v.params.small if v.dtype == np.float32 and math.prod(terms) >= LONG else None
+    small = v.params.small if v.dtype == np.float32 and math.prod(terms) >= _asked_from(v) else None
     return loops.from_body(body, axes, [], [f._replace(copies=copies, small=small or ()) for f in folds])
+
+
+def _asked_from(v: Value) -> int:
+    """Terms of a product from which on it is asked whether factors are small: fewer where both may be, whose products
+    are subnormal sooner.
+    """
+    return FEW if len(v.params.small or ()) > 1 else LONG
 
 
 def inner_product(nests: NestBuilder, v: Value, machine: Machine) -> Nest:

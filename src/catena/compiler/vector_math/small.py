@@ -23,6 +23,7 @@ from .text import (
     copysign,
     define,
     either,
+    fabs,
     fence,
     fma,
     if_any,
@@ -36,6 +37,7 @@ LEAST_BY_LARGE, LEAST, LEAST_OF_BOTH = -120, -104, -63  # exponents of 2
 LARGE = 2.0**-6
 BELOW_FLOATS = (1 << 29) - 1  # the bits of a double that a float has not
 SIZE = 0x7FFFFFFF  # the bits of a number but its sign
+LEAST_NORMAL, STEPS = 2.0**-126, 1.5 * 2.0 ** (52 - 149)  # of floats; a double whose last bit is the least float
 EXPONENT = 1 << 23  # the least bit of an exponent, whose bias is 127
 ROOM = 3  # how many powers of two products are looked at beyond the subnormal ones: factors of these may be so large
 FAR_ABOVE = ROOM - 125 + 25  # to what is no less than 2 to this, these products add less than half of its last bit
@@ -154,16 +156,16 @@ def _found_product_sum(x: Value, y: Value, z: Value) -> Value:
 
 def _summed(x: Value, y: Value, z: Value) -> Value:
     """x y + z by doubles rounded twice, as if once but where the double is the middle of two floats, as some that were
-    rounded are; of results that are no normal numbers, whose middles are anywhere, all are taken to be.
+    rounded are. What is subnormal is rounded once: added to a double whose last bit is the step of such numbers. To
+    more than `STEPS` hold, products that leave so little add without an error.
     """
-    total = fma(x.to_double(), y.to_double(), z.to_double())
-    result = _rounded(total)
-    is_middle = (total.bits() & BELOW_FLOATS).equals((BELOW_FLOATS + 1) // 2)
-    size = result.bits() << 1
-    is_low = size.like(2 * EXPONENT).is_above(size - 1)  # up to the least normal number; zero is not
-    return if_any(is_middle | is_low, lambda: [call(x.type, ODD_SUM, x.elem, x.type.width, x, y, z)], [result], SELDOM)[
-        0
-    ]
+    a, b, c = x.to_double(), y.to_double(), z.to_double()
+    total = fma(a, b, c)
+    is_low = (fabs(total) < LEAST_NORMAL) & (fabs(c) < STEPS / 3)
+    low = copysign(fma(a, b, c + STEPS) - STEPS, total)  # of zeros it would be lost
+    is_middle = (total.bits() & BELOW_FLOATS).equals((BELOW_FLOATS + 1) // 2) & ~is_low
+    result = _rounded(select(is_low, low, total))
+    return if_any(is_middle, lambda: [call(x.type, ODD_SUM, x.elem, x.type.width, x, y, z)], [result], SELDOM)[0]
 
 
 def _sum_by_odd(x: Value, y: Value, z: Value) -> Value:
