@@ -51,6 +51,24 @@ def test_what_places_are_computed_by(op):
     np.testing.assert_array_equal(made, x[np.asarray(places(i))] * 2)
 
 
+@pytest.mark.parametrize("by", [1, 3, 10, -10, 2**40])
+@pytest.mark.parametrize("first", [0, -700, 2**31 - 300, 2**33])
+def test_updates_at_quotients(by, first):
+    x = RNG.integers(-50, 50, 3000).astype(np.float64)
+    places = (np.arange(3000) + first) // by
+    wanted = np.zeros(400)
+    inside = (places >= -400) & (places < 400)
+    np.add.at(wanted, places[inside], x[inside])
+    made = jax.jit(lambda x: jnp.zeros(400).at[(jnp.arange(3000) + first) // by].add(x))(x)
+    np.testing.assert_array_equal(made, wanted)
+
+
+def test_quotients_that_updates_go_to_have_32_bits():
+    sums = lambda x: jax.ops.segment_sum(x, jnp.arange(300_000) // 10, num_segments=30_000)
+    nests = jax.jit(sums).lower(jnp.ones(300_000)).compile().as_text("nests")
+    assert "int32 = div" in nests and "int64 = div" not in nests
+
+
 @pytest.mark.parametrize("mode", ["clip", "fill", "wrap"])
 def test_places_that_need_64_bits(mode):
     x, i = np.arange(10.0), np.array([0, 2**32 + 1, -(2**33) + 2, 9, 2**62])

@@ -2,7 +2,8 @@
 
 With ``jax_enable_x64`` indices that are counted, added up or wrapped around have 64 bits. Where bounds say that a place
 needs no more than 32, it has these, and so has what it is computed from, as far back as bounds say so. Updates
-go one after the other: for them nothing is gained.
+go one after the other: for them nothing is gained, but where their places are quotients (every ten rows to one), which
+vectors have of 32 bits by multiplications.
 """
 
 from __future__ import annotations
@@ -18,16 +19,20 @@ from catena.compiler.graph.region import Region, Value
 NARROW = np.dtype(np.int32)
 LIMITS = Interval(np.iinfo(NARROW).min, np.iinfo(NARROW).max)
 SAME = frozenset("add sub mul neg abs sign max min clamp rem div floor_div select".split())  # of what fits, as it is
+DIVIDED = ("div", "rem", "floor_div")
 OF_TRUTHS = frozenset("and or not xor eq ne".split())
 VIEWS = frozenset("broadcast reshape transpose slice reverse".split())
 
 
 def narrow(region: Region) -> Region:
-    """The region, in place, and the regions in it: places of gathers have 32 bits where these suffice."""
+    """The region, in place, and the regions in it: places of gathers have 32 bits where these suffice, and of scatters
+    those that are divided.
+    """
     if region.sites:
         return region  # what is tested is looked at as it is
     for each in region.walk():
-        wide = [v for v in each.values if v.form == "gather" and _is_wide(v.args[1])]
+        wide = [v for v in each.values if v.form in ("gather", "scatter") and _is_wide(v.args[1])]
+        wide = [v for v in wide if v.form == "gather" or _is_divided(v.args[1])]
         if wide:
             _Narrowing(each).apply(wide)
     return region
@@ -35,6 +40,20 @@ def narrow(region: Region) -> Region:
 
 def _is_wide(v: Value) -> bool:
     return v.dtype.kind in "iu" and v.dtype.itemsize > NARROW.itemsize and interval(v).within(LIMITS)
+
+
+def _is_divided(v: Value) -> bool:
+    """Whether integers are divided on the way to places."""
+    ask, seen = [v], set()
+    while ask:
+        x = ask.pop()
+        if x.number in seen or not (x.form in VIEWS or x.form == "map" and x.params.op in SAME):
+            continue
+        if x.form == "map" and x.params.op in DIVIDED:
+            return True
+        seen.add(x.number)
+        ask += x.args
+    return False
 
 
 class _Narrowing:

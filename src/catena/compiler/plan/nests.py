@@ -370,9 +370,7 @@ def dot(nests: NestBuilder, v: Value, few: tuple[int, ...] = (), copies: int = l
 
 
 def _asked_from(v: Value) -> int:
-    """Terms of a product from which on it is asked whether factors are small: fewer where both may be, whose products
-    are subnormal sooner.
-    """
+    """From how many terms on it is asked whether factors are small: fewer where both may be, which are sooner."""
     return FEW if len(v.params.small or ()) > 1 else LONG
 
 
