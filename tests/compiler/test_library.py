@@ -78,6 +78,31 @@ def test_cholesky_of_an_indefinite_matrix_is_nan():
     np.testing.assert_array_equal(got, np.stack([np.eye(3), np.full((3, 3), np.nan)]))
 
 
+@pytest.mark.parametrize("n", [16, 17, 32, 33])
+@pytest.mark.parametrize("size", [2.0**-100, 1, 2.0**20, 2.0**60])
+def test_cholesky_of_covariances_of_what_lies_far_apart(n, size):
+    """Many elements, or products of them, are subnormal: such matrices are multiplied before, each by its own number."""
+    x = np.random.default_rng(n).normal(size=(4, n, 3)) * 4
+    a = np.exp(-0.5 * np.sum((x[:, :, None] - x[:, None]) ** 2, -1)) + 0.1 * np.eye(n)
+    a = np.concatenate([a * size, np.eye(n)[None] + 0.01, -np.eye(n)[None]]).astype(np.float32)
+    made = np.asarray(jax.jit(jnp.linalg.cholesky)(a))
+    wide = np.linalg.cholesky(a[:5].astype(np.float64))
+    for factor in (made[:5], np.asarray(jnp.linalg.cholesky(a[:5]))):
+        np.testing.assert_allclose(factor[4], wide[4], rtol=1e-5)
+        np.testing.assert_allclose(factor[:4], wide[:4], rtol=1e-4, atol=1e-6 * np.sqrt(size))
+    np.testing.assert_array_equal(jax.jit(jnp.linalg.cholesky)(a[2]), made[2])
+    assert np.isnan(made[5][np.tril_indices(n)]).all()
+
+
+def test_cholesky_of_subnormal_matrices():
+    x = np.random.default_rng(7).normal(size=(40, 40))
+    a = ((np.eye(40) + 0.1 * x @ x.T) * 2.0**-120).astype(np.float32)
+    wide = np.linalg.cholesky(a.astype(np.float64))
+    for factor in (jnp.linalg.cholesky, jax.jit(jnp.linalg.cholesky)):
+        np.testing.assert_allclose(factor(a), wide, rtol=1e-3, atol=1e-6 * 2.0**-60)
+        np.testing.assert_allclose(factor(a[:20, :20]), wide[:20, :20], rtol=1e-3, atol=1e-6 * 2.0**-60)
+
+
 @pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(4, 4), (6, 3), (3, 6), (2, 4, 4), (1, 1)])

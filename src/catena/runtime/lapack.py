@@ -179,10 +179,31 @@ def complex_dtype(dtype) -> np.dtype:
 
 def potrf(a) -> list:
     """The lower Cholesky factor; NaN in its whole triangle where the matrix is not positive definite."""
+    scale = _scale_for_factor(a)
+    if scale is None:
+        return [_lower_factor(a)]
+    return [(_lower_factor((a * scale).astype(a.dtype)) * scale**-0.5).astype(a.dtype)]
+
+
+def _lower_factor(a) -> np.ndarray:
     try:
-        return [strict.run(stacked, gufuncs.cholesky_lo, a)]
+        return strict.run(stacked, gufuncs.cholesky_lo, a)
     except FloatingPointError:
-        return [np.tril(stacked(gufuncs.cholesky_lo, a))]
+        return np.tril(stacked(gufuncs.cholesky_lo, a))
+
+
+def _scale_for_factor(a) -> np.ndarray | None:
+    """What `lapack_calls.FACTOR_SCALES` says that each matrix is multiplied by, as doubles; None where that is one."""
+    if not a.size or not lapack_calls.may_be_scaled(a.dtype, a.shape[-1]):
+        return None
+    sizes = np.abs(a)
+    has_small = ((sizes > 0) & (sizes <= lapack_calls.SMALL_IN_FACTOR)).any((-2, -1), keepdims=True)
+    if not has_small.any():
+        return None
+    largest, scale = sizes.max((-2, -1), keepdims=True), np.ones(has_small.shape)
+    for most, power in lapack_calls.FACTOR_SCALES:
+        scale[has_small & (largest < most)] = power
+    return scale
 
 
 def getrf(a) -> list:

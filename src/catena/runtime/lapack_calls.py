@@ -280,6 +280,19 @@ SCALING = {
 }
 
 
+# Where elements of floats are that small, products in Cholesky's factorisation may be subnormal, as for covariances of
+# what lies far apart: processors take a hundred cycles for each. Such matrices are multiplied, if all their elements
+# are below a number, and their factors divided by the root: powers of two, which round what is subnormal alone.
+SMALL_IN_FACTOR = np.float32(2.0**-63)
+FACTOR_SCALES = ((2.0**34, 2.0**90), (2.0**4, 2.0**120))
+UNSCALED = 16  # rows of matrices that are not looked at: it would take as long as what is done to them
+
+
+def may_be_scaled(dtype, rows: int) -> bool:
+    """Whether `FACTOR_SCALES` are for such matrices."""
+    return dtype == np.float32 and rows > UNSCALED
+
+
 def scale_for(largest: np.ndarray) -> np.ndarray:
     """By which power of two to multiply matrices of which this is the largest element, so that ``geev`` need not.
 

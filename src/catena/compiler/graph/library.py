@@ -134,12 +134,36 @@ def _is_complex(x) -> bool:
 
 
 def _cholesky(b, a, *, outs, **_):
+    if a.size and lapack_calls.may_be_scaled(a.dtype, a.shape[-1]):
+        return [_cholesky_of_scaled(b, a)]
+    return [_cholesky_factor(b, a)]
+
+
+def _cholesky_factor(b, a):
     if _is_small(a):
-        return small(b, "cholesky", [a], [(a.shape, a.dtype)])
+        return small(b, "cholesky", [a], [(a.shape, a.dtype)])[0]
     factor, info = call(b, unkept(lapack_calls.potrf)(_dtype(a), a.shape[-1]), [_flip(b, a)], a.shape[:-2])
     rows, columns = (b.iota(np.int32, a.shape, a.ndim - d) for d in (2, 1))
     lower = b.map("select", b.map("ge", rows, columns), _flip(b, factor), b.full(a.shape, np.zeros((), a.dtype)))
-    return [_or_nan(b, lower, info, 2)]
+    return _or_nan(b, lower, info, 2)
+
+
+def _cholesky_of_scaled(b, a):
+    """The factor of a matrix that is multiplied before (see `lapack_calls`): by doubles, where nothing is subnormal."""
+    sizes, axes = b.map("abs", a), (a.ndim - 2, a.ndim - 1)
+    less = b.map("sub", b.bitcast(sizes, np.uint32), b.full(a.shape, np.uint32(1)))  # of zero, the largest integer
+    least, largest = b.reduce("min", less, axes), b.reduce("max", sizes, axes)
+    has_small = b.map("lt", least, b.full(least.shape, lapack_calls.SMALL_IN_FACTOR.view(np.uint32)))
+
+    def times(x, exponent: float):
+        factor = b.full(largest.shape, np.float64(1))
+        for most, scale in lapack_calls.FACTOR_SCALES:
+            is_scaled = b.map("and", has_small, b.map("lt", largest, b.full(largest.shape, np.float32(most))))
+            factor = b.map("select", is_scaled, b.full(largest.shape, np.float64(scale**exponent)), factor)
+        factors = b.broadcast_in_dim(factor, x.shape, tuple(range(x.ndim - 2)))
+        return b.convert(b.map("mul", b.convert(x, np.float64), factors), x.dtype)
+
+    return times(_cholesky_factor(b, times(a, 1)), -0.5)
 
 
 def _triangular_solve(b, a, x, *, outs, left_side, lower, transpose_a=0, unit_diagonal=False, conjugate_a=False, **_):
