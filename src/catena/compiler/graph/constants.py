@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from catena.compiler.graph.forms import COSTLY
-from catena.compiler.graph.symbols import array_of, is_plain
+from catena.compiler.graph.symbols import array_of, bits_of, is_plain
 from catena.core.dtypes import KIND
 
 _ARITHMETIC: dict[str, Callable] = {
@@ -211,13 +211,13 @@ def _is_exact(number: np.ndarray, count: int) -> bool:
 def is_zero(x) -> bool:
     """Whether all elements of a value are 0, and none is -0."""
     number = scalar(x)
-    return number is not None and not any(number.tobytes())
+    return number is not None and bits_of(number) == 0
 
 
 def is_same(x, y) -> bool:
     """Whether all elements of both values are one constant."""
     a, b = scalar(x), scalar(y)
-    return a is not None and b is not None and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+    return a is not None and b is not None and a.dtype == b.dtype and bits_of(a) == bits_of(b)
 
 
 def _of_zero(b, op: str, xs: tuple, scalars: list, shape: tuple):

@@ -666,6 +666,11 @@ def array_of(x, dtype=None) -> np.ndarray:
     return np.asarray(x) if dtype is None else np.asarray(x).astype(dtype)
 
 
+def bits_of(array: np.ndarray) -> int:
+    """The content of a constant as an integer: that of one of a record records."""
+    return cast(int, array.bits) if type(array) is Scalar else int.from_bytes(array.tobytes(), "little")
+
+
 def wholes(numbers: Iterable) -> tuple[int, ...]:
     """Numbers as ints, those of records as they are."""
     return tuple([n if n.__class__ is int else int(n) for n in numbers])

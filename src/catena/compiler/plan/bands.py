@@ -159,8 +159,8 @@ def split(values: list[Value], nest: Nest, d: int, rows: int, step: int = 1) -> 
 
 def _in_turn(cut: Callable[..., Nest], bands: int, rows: int, rest: int) -> list[Nest]:
     """The bands that take rows in turn, and one more of those that are left."""
-    whole = cut(range(bands), rows, 0, bands, 1)
-    return [whole, cut(range(bands, bands + 1), rest, bands * rows, 1, 1)] if rest else [whole]
+    whole = cut(0, bands, rows, 0, bands, 1)
+    return [whole, cut(bands, 1, rest, bands * rows, 1, 1)] if rest else [whole]
 
 
 def _in_order(cut: Callable[..., Nest], seams: dict, bands: int, rows: int, rest: int) -> list[Nest]:
@@ -169,7 +169,7 @@ def _in_order(cut: Callable[..., Nest], seams: dict, bands: int, rows: int, rest
     alike = [(first, stop, rows) for first, stop in zip([0, *cuts], [*cuts, bands])] + [(bands, bands + 1, rest)]
     nests = []
     for first, stop, size in alike[: None if rest else -1]:
-        part = cut(range(first, stop), size, first * rows, 1, rows)
+        part = cut(first, stop - first, size, first * rows, 1, rows)
         known = conditions.settled(seams, first * rows, (stop - 1) * rows + size)
         nests.append(unused.leave_out(conditions.without(part, known)) if known else part)
     return nests
@@ -186,11 +186,11 @@ def _cuts(seams: dict[int, conditions.Seam], bands: int, rows: int) -> list[int]
 
 
 def _band(
-    nest: Nest, lengths: dict[int, int], d: int, bands: range, size: int, now: int, step: int, apart: int
+    nest: Nest, lengths: dict[int, int], d: int, first: int, count: int, size: int, now: int, step: int, apart: int
 ) -> Nest:
-    """The nest for these bands, each of `size` rows, `step` apart; the first one begins at row `now`, each of the
-    others `apart` rows behind the one before. They are one more dimension, which steps over the `lengths` of the values
-    of partial results.
+    """The nest for `count` bands from the `first` one on, each of `size` rows, `step` apart; that begins at row `now`,
+    each of the others `apart` rows behind the one before. They are one more dimension, which steps over the `lengths`
+    of the values of partial results.
     """
     band = len(nest.extents)
 
@@ -200,12 +200,12 @@ def _band(
         return affine.add(stepped, affine.scale(affine.dim(band), c * apart))
 
     def place(a: Affine, length: int) -> Affine:
-        return affine.add(affine.shift(a, bands.start * length), affine.scale(affine.dim(band), length))
+        return affine.add(affine.shift(a, first * length), affine.scale(affine.dim(band), length))
 
     read = [s._replace(attr=(*s.attr[:2], moved(s.attr[2]))) if s.op in LOADS else s for s in nest.stmts]
     stmts = [s._replace(attr=moved(s.attr)) if s.op == "affine" else s for s in read]
     folds = [f._replace(dests=tuple((b, t, place(o, lengths[b])) for b, t, o in f.dests)) for f in nest.folds]
-    extents = [*(size if k == d else n for k, n in enumerate(nest.extents)), len(bands)]
+    extents = [*(size if k == d else n for k, n in enumerate(nest.extents)), count]
     depends = [m | (m >> d & 1) << band for m in nest.depends]
     stores = [s._replace(offset=moved(s.offset)) for s in nest.stores]
     return dataclasses.replace(nest, extents=extents, stmts=stmts, depends=depends, stores=stores, folds=folds)

@@ -444,7 +444,7 @@ def divisor(n: int, most: int) -> int:
     return n if n <= most else _divisor_below(n, most)
 
 
-@decided
+@computed
 def _divisor_below(n: int, most: int) -> int:
     return max(d for d in range(1, max(most, 1) + 1) if n % d == 0)
 
