@@ -160,6 +160,22 @@ def test_floats_that_hang_on_a_length_are_of_one_plan(family):
     assert family().found == 3
 
 
+def test_constants_that_hang_on_a_length_are_told_from_zero_in_one_plan(family):
+    """As -0.5 over the count is, where the derivative of a mean multiplies by it."""
+    f = jax.grad(lambda x: -0.5 * jnp.mean(1 + x - jnp.exp(x)))
+    kept = [programs.program(closed(f, [(n, 6)])) for n in (100, 120)]
+    kept += [check(f, [(n, 6)]) for n in (121, 123, 127)]
+    assert family().found == 3 and len(family().plans) == 1
+
+
+def test_rows_that_bands_leave_are_of_one_plan(family):
+    """Rows beyond the caches are added up in bands; those that are left, of any number, are one more."""
+    f = lambda x: jnp.sum(jnp.exp(x), 0)
+    kept = [programs.program(closed(f, [(n, 100)])) for n in (20000, 20100)]
+    kept += [check(f, [(n, 100)]) for n in (20201, 20303, 20399)]
+    assert family().found >= 2  # bands of more rows leave none here and there
+
+
 def test_even_and_odd_numbers_of_terms_of_small_tiles_are_of_one_plan(family):
     """Two terms are done at a time in large tiles only: of others, the gradient of a narrow layer's weights, nobody
     asks whether they are even.

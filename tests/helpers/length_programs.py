@@ -76,6 +76,11 @@ def below_length(x):
     return jax.random.randint(key, x.shape, 0, x.size), jnp.arange(2 * x.size + 40) // x.size
 
 
+def divergence(w, x):
+    mean, log = jnp.split(x @ w, 2, -1)
+    return -0.5 * jnp.mean(1 + log - mean**2 - jnp.exp(log))
+
+
 # Each with the shapes of its arguments at a length.
 PROGRAMS = {
     "elementwise": (lambda x: jnp.exp(x) * 2 + x, lambda n: [(n,)]),
@@ -85,6 +90,7 @@ PROGRAMS = {
     "rows made even": (spread, lambda n: [(5, n)]),
     "products": (lambda x, y: jnp.tanh(x @ y), lambda n: [(n, 20), (20, n)]),
     "a training step": (step, lambda n: [(12, 24), (24,), (24, 10), (n, 12), (n, 10)]),
+    "a divergence's gradient": (jax.grad(divergence), lambda n: [(9, 12), (n, 9)]),
     "attention": (attention, lambda n: [(n, 16)] * 3),
     "its gradient": (jax.grad(lambda *qkv: jnp.sum(attention(*qkv) ** 2), (0, 1, 2)), lambda n: [(n, 16)] * 3),
     "a chain": (chain, lambda n: [(n,)]),

@@ -13,6 +13,7 @@ from __future__ import annotations
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import COSTLY
+from catena.compiler.graph.symbols import decided
 from catena.compiler.graph.types import TYPES, Type
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.kernels.places import limits
@@ -134,9 +135,15 @@ def way(a: Affine, v: int, d: int, n: int, width: int) -> str | None:
     along, inside = affine.coefficient(a, v), affine.coefficient(a, d)
     if (along, inside) == (n, 1):
         return "whole"
-    if all(count <= SPREAD for count in (vectors(places(along, inside, n, part, width), width) for part in range(n))):
+    if _are_few(along, inside, n, width):
         return "spread"
     return "columns" if along == 1 else None
+
+
+@decided
+def _are_few(along: int, inside: int, n: int, width: int) -> bool:
+    """Whether a few vectors hold each part."""
+    return all(vectors(places(along, inside, n, part, width), width) <= SPREAD for part in range(n))
 
 
 def places(along: int, inside: int, n: int, part: int, width: int) -> list[int]:
