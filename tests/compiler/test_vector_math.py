@@ -206,8 +206,11 @@ def test_unknown_name():
 KINDS = (0.0, -0.0, 0.5, 1.0, -2.0, -2.5, 5.0, 11.0, 33.0, -40.25, 170.0, 1e-320, 1e8, 1e300, np.inf, np.nan)
 
 
+LOGARITHMS = ["log", "log1p", "log2", "log10", "entr"]
+
+
 @pytest.mark.share(3)
-@pytest.mark.parametrize("name", ["log_beta", "beta", "poch", "gamma", "erfcx", "dawsn"])
+@pytest.mark.parametrize("name", [*LOGARITHMS, "log_beta", "beta", "poch", "gamma", "erfcx", "dawsn"])
 def test_lanes_do_not_hang_on_those_beside(name):
     """Branches are for vectors in which some lane is of their kind: each kind is alone in vectors, and among others."""
     alone = [a.ravel() for a in np.meshgrid(KINDS, KINDS, range(8), indexing="ij")]

@@ -5,20 +5,43 @@ floats, and in s = f / (2 + f) for doubles, where log(1 + f) = 2 atanh(s) (the r
 own coefficients).
 """
 
+from collections.abc import Callable
+
 from . import fitted, tables, text
 from .constants import LN2, LOG2_E, LOG10_2, LOG10_E
 from .double_double import Pair, constant, fast_two_sum, multiply, two_product, two_sum
 from .double_double import add as add_pairs
 from .lookup import part
 from .polynomials import fitted_to
-from .text import FORMATS, Value, fabs, fma, horner, raised, select, without_tiny
+from .text import FORMATS, SELDOM, Value, either, fabs, fma, horner, raised, select, without_tiny
 
 SQRT_HALF = 0.7071067811865476
 INFINITY = float("inf")
+REGISTERS = (256, 512)  # bits
 
 
-def reduce_log(x: Value) -> tuple[Value, Value]:
+def at_once(x: Value, function: Callable[[bool], Value]) -> Value:
+    """``function(False)``, for all numbers; what `normal_apart` is elsewhere."""
+    return function(False)
+
+
+def normal_apart(x: Value, function: Callable[[bool], Value]) -> Value:
+    """``function(True)``, which takes x for positive normal numbers, by vectors where all lanes are such;
+    ``function(False)``, of the same bits for these, by others. Choosing what else there is among the lanes took a third
+    of the time. Only of whole registers: where a number comes alone, one waits for the last.
+    """
+    fmt = x.format
+    if x.type.width * fmt.bits not in REGISTERS:
+        return function(False)
+    least, beyond = (x.like(v).bits() for v in (fmt.tiny, INFINITY))
+    others = ~(beyond - least).is_above(x.bits() - least)
+    return either(others, lambda: function(False), lambda: function(True), SELDOM)
+
+
+def reduce_log(x: Value, normal: bool = False) -> tuple[Value, Value]:
     """k (as a float) and f with x = 2^k (1 + f), for positive finite x, subnormals included."""
+    if normal:
+        return reduce_normal_log(x)
     fmt = x.format
     subnormal = x < fmt.tiny
     k, f = reduce_normal_log(select(subnormal, raised(x, fmt.mantissa_bits), x))
@@ -54,16 +77,18 @@ def log1p_pair(f: Value) -> Pair:
     return fast_two_sum(high.high, (high.low - half_square.low) + beyond_quadratic(f))
 
 
-def with_log_specials(x: Value, result: Value) -> Value:
+def with_log_specials(x: Value, result: Value, normal: bool = False) -> Value:
     """log's values at zero, negative numbers, +infinity and NaN."""
+    if normal:
+        return result
     result = select(x < INFINITY, result, x)
     result = select(x < 0.0, float("nan"), result)
     return select(x.equals(0.0), -INFINITY, result)
 
 
-def rounded_log(x: Value, correction: Value | None = None) -> Value:
+def rounded_log(x: Value, correction: Value | None = None, normal: bool = False) -> Value:
     """log(x) + correction for positive finite x."""
-    k, f = reduce_log(x)
+    k, f = reduce_log(x, normal)
     high, low = LN2[x.elem]
     tail = fma(k, low, beyond_quadratic(f))
     if correction is not None:
@@ -71,19 +96,26 @@ def rounded_log(x: Value, correction: Value | None = None) -> Value:
     return fma(k, high, f + fma(f * -0.5, f, tail))
 
 
-def log(x: Value) -> Value:
-    return with_log_specials(x, rounded_log(x))
+def log(x: Value, of: Callable = at_once) -> Value:
+    return of(x, lambda normal: with_log_specials(x, rounded_log(x, None, normal), normal))
 
 
-def entr(x: Value) -> Value:
+def entr(x: Value, of: Callable = at_once) -> Value:
     """-x log(x), with what is rounded off the logarithm; -0 at 0 of either sign, -infinity below 0."""
-    k, f = reduce_log(x)
+    return of(x, lambda normal: _entr(x, normal))
+
+
+def _entr(x: Value, normal: bool) -> Value:
+    k, f = reduce_log(x, normal)
     high, low = LN2[x.elem]
     tail = fma(f * -0.5, f, fma(k, low, beyond_quadratic(f)))
     part = f + tail
     total = fma(k, high, part)
     lost = (fma(k, high, -total) + part) + ((f - part) + tail)
-    result = select(x < INFINITY, fma(x, total, x * lost), x)
+    result = fma(x, total, x * lost)
+    if normal:
+        return -result
+    result = select(x < INFINITY, result, x)
     return -select(x.equals(0.0), 0.0, select(x < 0.0, INFINITY, result))
 
 
@@ -115,13 +147,13 @@ def log_pair(x: Value, correction: Value | None, extra_exponent: Value | float =
     return fast_two_sum(total.high, total.low + rest)
 
 
-def log1p(x: Value) -> Value:
+def log1p(x: Value, of: Callable = at_once) -> Value:
     """log(u) + c / u, where u + c is 1 + x exactly. A tiny x, which is its own result, is no c: it may be subnormal,
     and processors take a hundred cycles for each operation on such a number.
     """
     u, tiny = two_sum(x, 1.0), fabs(x) < x.format.epsilon
     lost = select((u.high < INFINITY) & ~tiny, u.low, 0.0)
-    return select(tiny, x, _log_of_sum(Pair(u.high, lost)))
+    return select(tiny, x, _log_of_sum(Pair(u.high, lost), of))
 
 
 def log1p_up_to_zero(x: Value) -> Value:
@@ -129,8 +161,9 @@ def log1p_up_to_zero(x: Value) -> Value:
     return _log_of_sum(two_sum(x, 1.0))
 
 
-def _log_of_sum(u: Pair) -> Value:
-    return with_log_specials(u.high, rounded_log(u.high, u.low / u.high))
+def _log_of_sum(u: Pair, of: Callable = at_once) -> Value:
+    x, correction = u.high, u.low / u.high
+    return of(x, lambda normal: with_log_specials(x, rounded_log(x, correction, normal), normal))
 
 
 def log1p_of_pair(t: Pair) -> Pair:
@@ -139,16 +172,24 @@ def log1p_of_pair(t: Pair) -> Pair:
     return log_pair(u.high, u.low + t.low)
 
 
-def log2(x: Value) -> Value:
-    k, f = reduce_log(x)
+def log2(x: Value, of: Callable = at_once) -> Value:
+    return of(x, lambda normal: _log2(x, normal))
+
+
+def _log2(x: Value, normal: bool) -> Value:
+    k, f = reduce_log(x, normal)
     part = multiply(log1p_pair(f), constant(x, *LOG2_E[x.elem]))
     total = two_sum(k, part.high)
-    return with_log_specials(x, total.high + (total.low + part.low))
+    return with_log_specials(x, total.high + (total.low + part.low), normal)
 
 
-def log10(x: Value) -> Value:
-    k, f = reduce_log(x)
+def log10(x: Value, of: Callable = at_once) -> Value:
+    return of(x, lambda normal: _log10(x, normal))
+
+
+def _log10(x: Value, normal: bool) -> Value:
+    k, f = reduce_log(x, normal)
     part = multiply(log1p_pair(f), constant(x, *LOG10_E[x.elem]))
     high, low = LOG10_2[x.elem]
     total = add_pairs(two_product(k, high), part)
-    return with_log_specials(x, total.high + fma(k, low, total.low))
+    return with_log_specials(x, total.high + fma(k, low, total.low), normal)
