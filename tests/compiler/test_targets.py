@@ -57,6 +57,36 @@ def test_levels_of_x86_64_give_the_same_bits():
     assert least[:-1] == native[:-1]
 
 
+EXTREMES = """
+import numpy as np, catena as jax, catena.numpy as jnp
+jax.config.update("jax_enable_x64", True)
+plain = np.random.default_rng(0).normal(size=(39, 39))
+for base in (plain, abs(plain), -abs(plain), 0 * plain, -0.0 * plain):
+    for special in (np.nan, np.inf, -np.inf, 0.0, -0.0):
+        x = np.where(np.eye(39, dtype=bool), special, base)
+        for y in (x, x[:, :5], x[:, :18].copy(), x[0]):
+            best = [[f(y, axis) for axis in range(y.ndim)] for f in (np.max, np.min)]
+            got = jax.jit(lambda y: [[f(y, axis) for axis in range(y.ndim)] for f in (jnp.max, jnp.min)])(y)
+            for a, b in zip(sum(best, []), sum(got, [])):
+                np.testing.assert_array_equal(a, b)
+            both = jax.jit(lambda y: [jnp.max(y), jnp.sum(y)])(y)
+            assert np.array_equal(both, [jnp.max(y), jnp.sum(y)], equal_nan=True)
+            for b in sum(got, []):
+                print(*np.signbit(b).ravel()) if not np.isnan(b).any() else print(*np.isnan(b).ravel())
+"""
+
+
+def test_extremes_of_doubles_at_each_level():
+    """NaN wins, and zeros are ordered by their signs, where doubles are compared (without AVX-512) and where integers
+    are; a sum beside them is the sum alone.
+    """
+    names = [
+        name for name, m in (("x86-64", X86_64), ("x86-64-v3", X86_64_V3)) if m.features <= host._native().features
+    ]
+    each = {script(EXTREMES, CATENA_TARGET=name) for name in ("native", *names)}
+    assert len(each) == 1
+
+
 def test_machines_that_are_not_here():
     with pytest.raises(CompileError, match="native or one of x86-64, x86-64-v3, x86-64-v4, got 'sparc'"):
         host.chosen_machine("sparc", X86_64)

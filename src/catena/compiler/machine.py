@@ -196,6 +196,11 @@ class Machine(NamedTuple):
         return 64 if "avx512f" in self.features else 32 if "avx2" in self.features else 0
 
     @property
+    def compares_long(self) -> bool:
+        """Whether one instruction tells the larger of two integers of 64 bits in each lane."""
+        return "avx512f" in self.features or not self.triple.startswith("x86_64")
+
+    @property
     def least_chosen(self) -> int:
         """The bytes of such lanes, at least, in vectors of 64."""
         return 1 if "avx512vbmi" in self.features else 2 if "avx512bw" in self.features else 4

@@ -21,7 +21,7 @@ import numpy as np
 
 from catena.compiler.emit import folds, joins, ops
 from catena.compiler.graph.types import DTYPES, TYPES, Type, constant, vector
-from catena.compiler.kernels.loops import accumulator_type, is_extreme
+from catena.compiler.kernels.loops import ComparedFold, accumulator_type, is_extreme
 
 COMPONENTS = (("max", "int"), ("max", "uint"), ("min", "int"))
 NEAREST = 2  # of the components
@@ -38,6 +38,9 @@ def accumulators(body, levels: int, copies) -> list[folds.Accumulators]:
     for index, fold in enumerate(body.nest.folds):
         if is_extreme(fold):
             of = fold.stmts, fold.types
+            if isinstance(fold, ComparedFold):
+                opened.append(Compared(body, levels, index, fold, copies, None, True))
+                continue
             made = Extremes(body, levels, index, fold, copies, kept.get(of), asked[of] == 1)
             opened.append(made)
             kept.setdefault(of, made)
@@ -189,3 +192,41 @@ class Extremes(folds.Accumulators):
         if source == target:  # bfloat16 is an integer in memory
             return x
         return self.e.op(f"bitcast {vector(source, width)} {x} to {vector(target, width)}")
+
+
+class Compared(Extremes):
+    """The largest or smallest of doubles by comparisons of doubles, where those of integers of 64 bits take several
+    instructions. The three integers are, until the loops end, the bits of the best number so far, which is not NaN and
+    may be a zero of either sign; the common bits of all (of the smallest: those that any has), of which the sign is
+    that of such a zero; and the bits of what is NaN.
+    """
+
+    def _initial(self, j: int, t: Type, copy) -> str:
+        largest = self.fold.kind == "max"
+        start = (self._bits(-np.inf if largest else np.inf), -1 if largest else 0, 0)[j]
+        return constant(start, self.types[0], self.width)
+
+    def _taken(self, c: int, new: list[str]) -> list[str]:
+        form, integer, w = self.format.register, self.types[0].register, self.width
+        best, signs, nans = (self._get(c, j) for j in range(len(self.types)))
+        v, (x,) = vector(integer, w), new
+        bits, common = self._cast(x, form, integer, w), "and" if self.fold.kind == "max" else "or"
+        is_nan = self.e.op(f"fcmp uno {vector(form, w)} {x}, {x}")
+        nan = self.e.op(f"select {vector('i1', w)} {is_nan}, {v} {bits}, {v} {constant(0, self.types[0], w)}")
+        return [
+            self._of_floats(x, best),
+            self.e.op(f"{common} {v} {signs}, {bits}"),
+            self.e.op(f"or {v} {nans}, {nan}"),
+        ]
+
+    def _accumulated(self) -> list[list[str]]:
+        """What the three tell, as the integers of the one number that it is."""
+        return [[self._number(*row)] * 3 for row in super()._accumulated()]
+
+    def _number(self, best: str, signs: str, nans: str) -> str:
+        t, w = self.types[0], self.width
+        v, zero, (_, sign_bit) = vector(t.register, w), constant(0, t, w), self._marks()
+        sign = self.e.op(f"and {v} {signs}, {self._told(sign_bit)}")
+        magnitude = self.e.op(f"and {v} {best}, {self._told(sign_bit - 1)}")
+        number = [(f"icmp ne {v} {nans}, {zero}", nans), (f"icmp eq {v} {magnitude}, {zero}", sign)]
+        return self._first(number, best, w)

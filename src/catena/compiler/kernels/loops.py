@@ -83,6 +83,12 @@ class Fold(NamedTuple):
         return self.kind in ("sum", "dot", "prod") and not self.running and TYPES[self.types[0]].kind == "f"
 
 
+class ComparedFold(Fold):
+    """An extreme of doubles that is found by comparing these, not their bits (see `emit.extremes`)."""
+
+    __slots__ = ()
+
+
 class Together(NamedTuple):
     """So many iterations of a dimension that are done at once: the innermost one, cut into `squares` with the lanes
     that are transposed whole; one in which lanes read at the same `places`; all of `short` rows (see `short_rows`); or

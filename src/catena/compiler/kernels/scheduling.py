@@ -18,7 +18,7 @@ from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import by_columns, columns, merging, moves, short_rows, splitting
 from catena.compiler.kernels.body import Stmt
 from catena.compiler.kernels.conditions import LOADS
-from catena.compiler.kernels.loops import COMBINE, COPIES, Fold, Nest, Together, is_extreme, is_idempotent
+from catena.compiler.kernels.loops import COMBINE, COPIES, ComparedFold, Fold, Nest, Together, is_extreme, is_idempotent
 from catena.compiler.kernels.places import shares_place, table
 from catena.compiler.machine import Machine
 from catena.core.dtypes import KIND
@@ -33,6 +33,8 @@ FEW = 4  # iterations of a nest without lanes: scalars in registers need no shuf
 def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FEW) -> Nest:
     """Merges dimensions, orders the loops, picks the SIMD dimension."""
     vector_bytes = machine.vector_bytes
+    if not machine.compares_long:
+        nest.folds = _compared(nest.folds)
     splitting.split(nest)
     merging.merge(nest)
     if not in_place and moves.to_units(nest):
@@ -139,6 +141,15 @@ def _few(nest: Nest, vector_bytes: int, few: int) -> int:
         return 1
     sums = [_sum_bytes(f) for f in nest.folds if f.is_ordered]
     return FEW if sums and nest.trips > vector_bytes // max(sums) else few
+
+
+def _compared(folds: list[Fold]) -> list[Fold]:
+    """Extremes of doubles by comparing these. Three copies, of three vectors each, are what 16 registers hold; beside
+    sums there are as many as there are of these alone, whose order is the same.
+    """
+    found = [is_extreme(f) and f.types[0] == "float64" for f in folds]
+    copies = 3 if all(found) else COPIES
+    return [ComparedFold(*f)._replace(copies=copies) if is_long else f for f, is_long in zip(folds, found)]
 
 
 HALF = 2  # bytes
