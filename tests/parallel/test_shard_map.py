@@ -443,3 +443,29 @@ def test_results_keep_the_explicit_axes_that_are_left():
             for out in (program(a), jax.jit(program)(a)):
                 assert jax.typeof(out).str_short() == "float32[8@x,8@y]" and out.sharding == a.sharding
                 np.testing.assert_array_equal(out, 2 * np.asarray(a))
+
+
+def test_collectives_over_some_explicit_axes_keep_the_split_over_others():
+    """In a `shard_map` over one axis of matrices that are split over both: types, and numbers as over Auto axes."""
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    cases = [
+        (lambda v: lax.all_gather(v, "x", tiled=True), "float32[8@x,4@y]"),
+        (lambda v: lax.all_gather(v, "x"), "float32[4@x,2,4@y]"),
+        (lambda v: lax.all_gather(v, "x", axis=2), "float32[4@x,4@y,2]"),
+        (lambda v: lax.psum_scatter(v, "x", tiled=True), "float32[2@x,4@y]"),
+        (lambda v: lax.psum_scatter(v, "x"), "float32[8@(x,y)]"),
+        (lambda v: lax.all_to_all(v, "x", 0, 0, tiled=True), "float32[4@x,4@y]"),
+    ]
+    for f, wanted in cases:
+        found = []
+        for kind in (AxisType.Explicit, AxisType.Auto):
+            mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(kind, kind))
+            with jax.set_mesh(mesh):
+                g = jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+                put = jax.device_put(x, NamedSharding(mesh, P("x", "y")))
+                y = jax.jit(g)(put)
+                slope = jax.jit(jax.grad(lambda v, g=g: (g(v) ** 2).sum()))(put)
+                found.append([np.asarray(y), np.asarray(slope)])
+                assert kind == AxisType.Auto or str(jax.typeof(y)) == wanted
+        for explicit, auto in zip(*found, strict=True):
+            np.testing.assert_array_equal(explicit, auto)

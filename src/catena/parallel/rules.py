@@ -72,6 +72,22 @@ def squeeze(x, out, *, dimensions):
     return [(a, b, "pass") for b, a in enumerate(kept)]
 
 
+def gathered(x, out, *, all_gather_dimension, **params):
+    """The parts stand beside one another along the axis, or along a new one there."""
+    new = out.ndim > x.ndim
+    return [
+        (a, a + (new and a >= all_gather_dimension), "pass" if new or a != all_gather_dimension else "replicate")
+        for a in range(x.ndim)
+    ]
+
+
+def scattered(x, out, *, scatter_dimension, **params):
+    """The axis is cut, or gone where each part of it is one row."""
+    gone = out.ndim < x.ndim
+    kept = [a for a in range(x.ndim) if a != scatter_dimension]
+    return [(a, a - (gone and a > scatter_dimension), "pass") for a in kept]
+
+
 def slice_(x, out, *, start_indices, limit_indices, strides):
     whole = [
         (s, e, t) == (0, n, 1)
@@ -447,6 +463,9 @@ RULES = {
         elementwise,
     ),
     **dict.fromkeys("device_put optimization_barrier psum psum_invariant pmax pmin ppermute pvary".split(), together),
+    **dict.fromkeys(["all_gather", "all_gather_invariant"], axes_to(gathered)),
+    "reduce_scatter": axes_to(scattered),
+    "all_to_all": axes_to(besides("replicate", "split_axis", "concat_axis")),
     # structure
     "transpose": axes_to(transpose),
     "broadcast_in_dim": broadcast_in_dim,
@@ -517,10 +536,7 @@ RULES = {
         AS_CALLED,
     ),
     **dict.fromkeys("stack_add stack_empty stack_length stack_read stack_write".split(), ON_STACKS),
-    **dict.fromkeys(
-        "all_gather all_gather_invariant all_to_all axis_index pbroadcast ragged_all_to_all reduce_scatter".split(),
-        COLLECTIVE,
-    ),
+    **dict.fromkeys("axis_index pbroadcast ragged_all_to_all".split(), COLLECTIVE),
     **dict.fromkeys(["pcast", reshard_p.name], AS_CALLED),
     "spsolve": SOLVED,
 }
