@@ -13,11 +13,16 @@ from catena.compiler.native import compile as compiler
 from catena.compiler.native import host, lengths, programs
 from catena.compiler.plan import careful
 from catena.core.context import context
+from catena.scipy import linalg
 from length_programs import PROGRAMS, values
 from shares import alternate
 
 pytestmark = pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
 LIKE_COMPILED = ("numbers", "code_name", "imports", "out_specs", "arena_bytes", "flops", "bytes", "reused", "can_fail")
+
+
+FREQUENCIES = [lambda x: x * jnp.fft.fftfreq(x.shape[0]), lambda x: x[: x.shape[0] // 2 + 1] * jnp.fft.rfftfreq(len(x))]
+DIAGONALS = [lambda x: jnp.einsum("ii->i", x[:, None] * x), lambda x: jnp.einsum("iij->j", x[:, None, None] * x[:4])]
 
 
 @pytest.fixture
@@ -215,6 +220,13 @@ def test_results_of_every_length_are_numpys(family):
         np.testing.assert_allclose(mean, x.mean(0), rtol=1e-5, atol=1e-6)
         assert (last == x[-1] * np.float32(n)).all() and (half == x[::-1, ::-1].reshape(-1)[: x.size // 2]).all()
     assert family().found
+
+
+@pytest.mark.parametrize("f", [linalg.toeplitz, linalg.hankel, linalg.circulant, *FREQUENCIES, *DIAGONALS])
+def test_positions_are_computed(f, family):
+    """As constants, they would make each length a family."""
+    kept = [check(f, [(n,)]) for n in (100, 137, 150, 171)]
+    assert kept and len(lengths._families) == 1 and family().found
 
 
 def test_equal_extents_that_differ_are_other_programs(family):

@@ -120,6 +120,10 @@ PROGRAMS = {
     "draws below the length": (below_length, lambda n: [(n,)]),
     "second derivatives": (jax.hessian(lambda x: jnp.sum(x[1:] * jnp.sin(x[:-1]))), lambda n: [(n,)]),
     "a determinant": (lambda x: jnp.linalg.slogdet(x + 9 * jnp.eye(x.shape[0])), lambda n: [(n, n)]),
+    "structured matrices": (
+        lambda x: (jax.scipy.linalg.toeplitz(x), jax.scipy.linalg.circulant(x) * jnp.fft.fftfreq(x.shape[0])),
+        lambda n: [(n,)],
+    ),
     "its singular values": (lambda x: jnp.linalg.svd(x, compute_uv=False), lambda n: [(n, 5)]),
 }
 

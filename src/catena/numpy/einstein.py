@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array
@@ -20,6 +18,7 @@ from catena.lax.structure import told
 from catena.lax.whole import whole
 from catena.numpy.boundary import as_array_argument, convert, promoted_dtype, refuse_out, user_dtype
 from catena.numpy.placement import placed
+from catena.numpy.ranges import arange
 from catena.numpy.reading import read
 from catena.typing import ArrayLike, DTypeLike
 
@@ -223,8 +222,8 @@ def _diagonal(names: str, x, label: str) -> tuple:
     n, k = x.shape[first], x.shape[second]
     if n != k:  # a label of size 1 broadcasts
         n = max(n, k)
-    places = np.arange(n)
-    rows, columns = (places if s == n else np.zeros_like(places) for s in (x.shape[first], x.shape[second]))
+    places = arange(n)  # computed: as a constant it would make each length a program of its own
+    rows, columns = (places if s == n else lax.full_like(places, 0) for s in (x.shape[first], x.shape[second]))
     taken = read(moved, (..., rows, columns))
     return "".join(names[i] for i in others) + label, taken
 

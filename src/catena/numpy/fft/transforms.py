@@ -28,6 +28,7 @@ from catena.numpy.editing import roll
 from catena.numpy.manipulation import moveaxis
 from catena.numpy.placement import placed
 from catena.numpy.promotion import promote_dtypes_inexact
+from catena.numpy.ranges import arange
 from catena.numpy.reading import read
 from catena.typing import ArrayLike, DTypeLike
 
@@ -431,9 +432,13 @@ def _frequencies(name: str, n, d, dtype, device, places) -> Array:
         raise ValueError(f"The n argument of jnp.fft.{name} only takes an int. Got n = {n}.")
     d = as_array_argument(name, d, 1)
     dtype = user_dtype(dtype, name, default_float())
-    numbers = lax.convert_element_type(places(int(n)), dtype)
+    numbers = lax.convert_element_type(places(int(n)), dtype)  # no constants, of which each length would have its own
     spacing = lax.mul(convert(d, dtype), lax.full(d.shape, n, dtype))
     return placed(convert(lax.div(*promote_dtypes_inexact(name, numbers, spacing)), dtype), device)
+
+
+def _centred(numbers: Array, n: int) -> Array:
+    return lax.select(lax.ge(numbers, (n + 1) // 2), lax.sub(numbers, n), numbers)
 
 
 _of_spectra = family(
@@ -456,7 +461,7 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devic
     >>> jnp.fft.fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
-    return _frequencies("fftfreq", n, d, dtype, device, lambda n: (np.arange(n) + n // 2) % n - n // 2)
+    return _frequencies("fftfreq", n, d, dtype, device, lambda n: _centred(arange(n), n))
 
 
 @_of_spectra
@@ -470,7 +475,7 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devi
     >>> jnp.fft.rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    return _frequencies("rfftfreq", n, d, dtype, device, lambda n: np.arange(n // 2 + 1))
+    return _frequencies("rfftfreq", n, d, dtype, device, lambda n: arange(n // 2 + 1))
 
 
 def _shifted(name: str, x, axes, by) -> Array:

@@ -38,6 +38,11 @@ def _joined(x, y):
     return jnp.concatenate(parts, axis=-1)
 
 
+def _indices(shape: tuple[int, int]) -> list:
+    """The rows and the columns of elements, computed: as constants they would make each size a program of its own."""
+    return [lax.broadcasted_iota(np.dtype("int32"), shape, axis) for axis in (0, 1)]
+
+
 def _monic(a):
     """Minus the coefficients of polynomials after the first, divided by it."""
     a = convert(a, dtypes.to_inexact_dtype(a.dtype), a.weak_type)
@@ -97,8 +102,8 @@ def circulant(c: ArrayLike) -> Array:
            [3, 2, 1]], dtype=int32)
     """
     (c,) = _vectors("circulant", c)
-    row, column = np.indices(2 * c.shape[-1:])
-    return c[..., (row - column) % max(c.shape[-1], 1)]
+    row, column = _indices(2 * c.shape[-1:])
+    return c[..., jnp.where(row < column, c.shape[-1], 0) + row - column]
 
 
 @whole
@@ -122,7 +127,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     c = as_array_argument("toeplitz", c)
     c, r = _vectors("toeplitz", c, jnp.conj(c) if r is None else as_array_argument("toeplitz", r, 1))
     m, n = c.shape[-1], r.shape[-1]
-    row, column = np.indices((m, n))
+    row, column = _indices((m, n))
     return _joined(jnp.flip(c, -1), r[..., 1:])[..., column - row + max(m - 1, 0)]
 
 
@@ -150,7 +155,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
         if not x.ndim:
             raise ValueError(f"hankel: {name} must have at least one dimension, got a scalar")
     c, r = _vectors("hankel", c, r)
-    row, column = np.indices((c.shape[-1], r.shape[-1]))
+    row, column = _indices((c.shape[-1], r.shape[-1]))
     return _joined(c, r[..., 1:])[..., row + column]
 
 
