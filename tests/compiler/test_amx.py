@@ -110,6 +110,7 @@ def check_steps(spec: str, steps: int, dtype, sizes: dict):
         np.testing.assert_array_equal(made, expected)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", [np.int8, BF16], ids=["int8", "bfloat16"])
 @pytest.mark.parametrize("spec, steps", [("mk,kn->mn", 3), ("bmk,bkn->bmn", 3), ("mk,knb->mnb", 3), ("mk,nk->mn", 4)])
 def test_the_right_operand_is_packed_from_where_it_lies(spec, steps, dtype):
@@ -117,6 +118,7 @@ def test_the_right_operand_is_packed_from_where_it_lies(spec, steps, dtype):
     check_steps(spec, steps, dtype, dict(b=3, m=300, n=300, k=70))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", [np.int8, BF16], ids=["int8", "bfloat16"])
 @pytest.mark.parametrize("spec, steps", [("mk,nk->mn", 2), ("bmk,bnk->bmn", 2), ("mkb,nkb->mn", 2), ("km,nk->mn", 3)])
 def test_a_right_operand_whose_terms_lie_side_by_side_is_transposed_word_by_word(spec, steps, dtype):

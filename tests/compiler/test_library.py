@@ -147,6 +147,7 @@ def test_factorisations(dtype, shape):
     np.testing.assert_allclose(alone, s, **tol(dtype))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("batch", [(), (3,)])
 def test_eigenvalues(dtype, batch):

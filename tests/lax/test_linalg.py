@@ -161,7 +161,7 @@ def test_eig(dtype):
         close(np.abs(w[..., :, None] - np.asarray(alone)[..., None, :]).min(-1), np.zeros((2, 4)))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_svd(shape, dtype):

@@ -107,6 +107,7 @@ def test_gradients_of_single_elements():
     np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("row", [(), (5,), (40,)])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float16"])
 def test_narrow_floats_are_rounded_after_each_update(dtype, row):

@@ -99,6 +99,7 @@ def test_linspace_between_arrays(axis):
     np.testing.assert_allclose(np.asarray(jnp.linspace(a, b, 5, axis=axis)), np.linspace(a, b, 5, axis=axis), rtol=1e-6)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
 @pytest.mark.parametrize("step", [1, 3, 0.25, -5])
 def test_linspace_finds_the_numbers_that_there_are(step, jit):

@@ -150,6 +150,7 @@ EXTREMES = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("which", EXTREMES)
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_places_of_extremes_are_counted_among_the_selected(name, which):

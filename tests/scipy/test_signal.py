@@ -30,6 +30,7 @@ def assert_same(found, expected):
         np.testing.assert_allclose(ours, theirs, 2e-5, 2e-5 * max(np.abs(theirs).max(initial=0), 1e-3))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ["convolve", "correlate", "fftconvolve"])
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 def test_convolutions(name, mode):
@@ -40,6 +41,7 @@ def test_convolutions(name, mode):
             assert_same(by_fft, getattr(scipy.signal, name)(a, b, mode))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ["convolve2d", "correlate2d"])
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 def test_convolutions_of_matrices(name, mode):
