@@ -71,14 +71,8 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         side = min(nest.width, SQUARE)
         if inside is not None and _tiles(nest, inside, vector, side):
             nest.width, nest.together = side, Together(inside, side, "squares")
-        in_copies = nest.folds and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
-        most = min((f.copies for f in nest.folds), default=COPIES)
-        copies = most if in_copies and inner and extent >= most * nest.width else 1
-        copies = max(1, min(AT_ONCE, extent // nest.width)) if around else copies
-        nest.unroll = copies if light else 1
-        if in_copies and inner and vector not in inner and not around:
-            nest.unroll = copies if light and copies > 1 else _columns_at_once(nest, extent, light)
-        nest.turns = copies if vector in inner and nest.adds_floats else nest.unroll
+        in_copies = bool(nest.folds) and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
+        _unroll(nest, inner, extent, light, in_copies, around)
         if transposed and nest.together is None:
             _share_places(nest, vector, machine)
         choice = machine.chooses, machine.least_chosen
@@ -89,6 +83,20 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         if kept and light and in_copies and not in_place and vector in inner:
             _share_loads(nest, kept[-1], vector, machine)
     return nest
+
+
+def _unroll(nest: Nest, inner: list[int], extent: int, light: bool, in_copies: bool, around: bool) -> None:
+    """How many vectors of the SIMD dimension, which has such an `extent`, are done at once, and how many accumulators
+    take turns; `in_copies` says whether folds may have several, `around` whether loops are inside of it.
+    """
+    is_folded = nest.vector in inner
+    most = min((f.copies for f in nest.folds), default=COPIES)
+    copies = most if in_copies and inner and extent >= most * nest.width else 1
+    copies = max(1, min(AT_ONCE, extent // nest.width)) if around else copies
+    nest.unroll = copies if light else 1
+    if in_copies and inner and not is_folded and not around:
+        nest.unroll = copies if light and copies > 1 else _columns_at_once(nest, extent, light)
+    nest.turns = copies if is_folded and nest.adds_floats else nest.unroll
 
 
 def _columns_at_once(nest: Nest, extent: int, light: bool) -> int:
