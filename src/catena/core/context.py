@@ -25,6 +25,7 @@ class Context(threading.local):
         default_placement: Any
         num_cpu_devices: int  # these two are set where flags are declared
         default_device: Any
+        trace: Any
         mesh: Any
         abstract_mesh: Any
         physical_mesh: Any
