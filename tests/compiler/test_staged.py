@@ -76,3 +76,24 @@ def test_a_fresh_length_finds_the_code(monkeypatch):
         for n in (555, 777)
     }
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize("machine", [X86_64, X86_64_V3], ids=["128 bits", "256 bits"])
+def test_squares_of_parts_of_lines_go_on_along_lanes(machine, monkeypatch):
+    """Where lines that are read stay near: not in rows that are a page apart, nor where all is small."""
+    shapes = {(513, 301): True, (7, 131, 203): True, (1024, 1024): False, (40, 30): False}
+    for shape, is_along in shapes.items():
+        made = jax.make_jaxpr(lambda x: 2 * jnp.swapaxes(x, -1, -2))(np.ones(shape, np.float32))
+        for m, expected in ((machine, is_along), (X86_64_V4, False)):
+            (step,) = [s for _, s in compiler.program_of(made, machine=m).steps() if isinstance(s, Launch)]
+            last = step.nest.vector if expected else step.nest.tile
+            assert last is not None and step.nest.order[-1] == last
+    if not machine.features <= host.this_machine().features:
+        return
+    monkeypatch.setattr(host, "this_machine", lambda: machine)
+    monkeypatch.setenv("CATENA_CACHE", "0")
+    jax.clear_caches()
+    for shape in shapes:
+        x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+        np.testing.assert_array_equal(jax.jit(lambda x: 2 * jnp.swapaxes(x, -1, -2))(x), 2 * np.swapaxes(x, -1, -2))
+    jax.clear_caches()

@@ -71,6 +71,8 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
         side = min(nest.width, SQUARE)
         if inside is not None and _tiles(nest, inside, vector, side):
             nest.width, nest.together = side, Together(inside, side, "squares")
+            if _finishes_lines(nest, inside, vector, machine):
+                nest.order[-2:] = inside, vector
         in_copies = bool(nest.folds) and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
         _unroll(nest, inner, extent, light, in_copies, around)
         if transposed and nest.together is None:
@@ -206,6 +208,25 @@ def _tiles(nest: Nest, d: int, vector: int, width: int) -> bool:
         and all(s.op != "affine" for s in nest.stmts)
         and any(is_transposed(s, d, vector) for s in nest.stmts)
     )
+
+
+def _finishes_lines(nest: Nest, d: int, vector: int, machine: Machine) -> bool:
+    """Whether squares whose lines are vectors, but parts of lines of memory, go on along the lanes: what is written in
+    one line is written at once, if the lines that are read stay in the nearest cache until the next squares read the
+    rest of them. Not where all of it stays there, nor what goes past the caches.
+    """
+    memory, size = machine.memory, TYPES[nest.stores[0].dtype].bytes
+    matrix = nest.extents[d] * nest.extents[vector] * size
+    if nest.width * size < machine.vector_bytes or nest.width * size >= memory.line:
+        return False
+    if nest.order[-2:] != [vector, d] or 2 * matrix <= memory.first_cache:
+        return False
+    if math.prod(nest.extents) * size >= memory.streamed_squares:
+        return False
+    across = [s for s in nest.stmts if is_transposed(s, d, vector)]
+    steps = [affine.coefficient(s.attr[2], vector) * TYPES[s.attr[1]].bytes for s in across]
+    sets = [min(memory.page // math.gcd(memory.page, step), memory.page // memory.line) for step in steps]
+    return nest.extents[vector] * len(steps) <= min(sets) * (memory.first_cache // memory.page)
 
 
 AT_ONCE, FEWER_AT_ONCE, LONG_BODY = 8, 4, 8  # rows; and the statements from which on they are fewer
