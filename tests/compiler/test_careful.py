@@ -16,7 +16,7 @@ from catena.compiler.native import cache, later, link
 from catena.compiler.native import compile as compiler
 from catena.compiler.plan import careful
 from catena.compiler.plan.steps import Launch
-from catena.compiler.vector_math import harness
+from catena.compiler.vector_math import harness, small
 from catena.core.config import override
 
 N = 192  # rows and columns: enough that threads share them, and that it is worth asking
@@ -111,6 +111,8 @@ def test_programs_that_are_called_again():
         lambda x, y: jnp.where(x > 1e-40, x * y, x / (1 + y)),
         lambda x, y: jnp.exp(-y) * x * jnp.sin(y),
         lambda x, y: x @ (0.5 * y),
+        lambda x, y: jnp.tanh(y) * (1 - y) * 1e-39,
+        lambda x, y: 1e-38 * (y - 1) + 1e-25 * x,
     ],
 )
 def test_reductions_and_functions(f):
@@ -139,6 +141,16 @@ def test_which_nests_are_written_twice(monkeypatch):
         assert count(lambda x: 0.5 * x, shared) == 1
         monkeypatch.setattr(careful, "MOST_TASKS", 1)  # more would have no memory
         assert count(lambda x: 0.5 * x, shared) == 0
+
+
+def test_what_is_multiplied_by_tiny_numbers_is_small_whatever_it_is():
+    """But zero; by coefficients it is small where it is nearly subnormal itself."""
+    large = np.ones((512, 512), np.float32)
+    asked = small.asking(small.IS_SMALL, small.LEAST_BY_TINY)
+    for number, is_tiny in ((1e-39, True), (-1e-30, True), (1e-12, False), (0.5, False)):
+        with override("jax_check_bounds", False):
+            executable = compiler.compile_jaxpr(jax.make_jaxpr(lambda x: x * number)(large))  # noqa: B023
+        assert (asked in executable.as_text()) == is_tiny
 
 
 def test_plain_nests_have_functions_in_place_as_if_there_were_no_others(monkeypatch):

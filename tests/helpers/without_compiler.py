@@ -28,6 +28,7 @@ ROWS = [
     (LOOPS, "compiler/test_careful.py", "test_they_are_compiled_when_there_are_such_numbers",
      "test_programs_that_are_found_on_disk_find_them", "test_none_where_they_count_as_zeros"),
     (TEXTS, "compiler/test_careful.py", "test_which_nests_are_written_twice", "test_the_quicker_way_goes_on",
+     "test_what_is_multiplied_by_tiny_numbers_is_small_whatever_it_is",
      "test_what_takes_longer_than_it_did_is_compared_anew"),
     (TEXTS, "compiler/test_concurrent.py", "test_profiles_have_a_row_for_each_of_their_steps"),
     (TEXTS, "compiler/test_convolution_parts.py", "test_tasks_read_parts_of_the_operands"),

@@ -53,8 +53,7 @@ def _least(s: Stmt, stmts: list[Stmt]) -> int:
     if s.op == "square" or len(s.attr) > 1:
         return small.LEAST_OF_BOTH
     other = stmts[s.args[1 - s.attr[0]]]
-    is_large = s.op != "div" and other.op == "const" and abs(other.attr) >= small.LARGE
-    return small.LEAST_BY_LARGE if is_large else small.LEAST
+    return small.least_beside(other.attr) if s.op != "div" and other.op == "const" else small.LEAST
 
 
 def _factors(s: Stmt) -> list[int]:

@@ -22,7 +22,6 @@ LEAST_BLOCKS = 128  # of lanes: of shorter nests it would take longer to ask
 LEAST_OUTSIDE = 4096  # the same outside of loops, where a second text is written for fewer repetitions
 MOST_PRODUCTS = 16
 MOST_TASKS = 256  # of a nest, of which each notes what it has met
-ORDINARY = 2.0**-22  # a factor of no less, by which only subnormal numbers come to such
 
 
 def nest(plain: Nest, machine: Machine, in_loop: bool, chunk: int | None) -> CarefulNest | None:
@@ -53,6 +52,5 @@ def _asking(nest: Nest, s: Stmt) -> Stmt:
 
 
 def _is_ordinary(nest: Nest, i: int) -> bool:
-    """Whether a factor is taken to be no less than 2^-22, as coefficients are."""
-    s = nest.stmts[i]
-    return abs(s.attr) >= ORDINARY if s.op == "const" else not nest.depends[i] >> (nest.vector or 0) & 1
+    """Whether a factor is taken to be no less than 2^-22, as coefficients are; `emit.small` looks at constants."""
+    return nest.stmts[i].op == "const" or not nest.depends[i] >> (nest.vector or 0) & 1

@@ -32,9 +32,9 @@ from .text import (
 )
 
 # What is no less is no subnormal number, multiplied by one that is no less than 2^-6, or than 2^-22; or by another that
-# is no less.
-LEAST_BY_LARGE, LEAST, LEAST_OF_BOTH = -120, -104, -63  # exponents of 2
-LARGE = 2.0**-6
+# is no less; by a tiny one anything may be, but zero.
+LEAST_BY_LARGE, LEAST, LEAST_OF_BOTH, LEAST_BY_TINY = LEASTS = -120, -104, -63, 127  # exponents of 2
+BESIDE = {2.0**-6: LEAST_BY_LARGE, 2.0**-22: LEAST, 2.0**-63: LEAST_OF_BOTH}
 BELOW_FLOATS = (1 << 29) - 1  # the bits of a double that a float has not
 SIZE = 0x7FFFFFFF  # the bits of a number but its sign
 LEAST_NORMAL, STEPS = 2.0**-126, 1.5 * 2.0 ** (52 - 149)  # of floats; a double whose last bit is the least float
@@ -65,11 +65,16 @@ def asking(name: str, least: int) -> str:
     return f"{name}_below_{-least}"
 
 
-ASKING = {
-    asking(name, least): (name, least)
-    for name in (IS_SMALL, IS_SMALL_SIZE, *TELLING)
-    for least in (LEAST_BY_LARGE, LEAST, LEAST_OF_BOTH)
-}
+ASKING = {asking(name, least): (name, least) for name in (IS_SMALL, IS_SMALL_SIZE, *TELLING) for least in LEASTS}
+
+
+def least_beside(factor: float) -> int:
+    """From which power of two on a product with such a number is none that is subnormal.
+
+    >>> least_beside(0.1), least_beside(-1e-38)
+    (-120, 127)
+    """
+    return next((least for bound, least in BESIDE.items() if abs(factor) >= bound), LEAST_BY_TINY)
 
 
 def found(name: str) -> str:
