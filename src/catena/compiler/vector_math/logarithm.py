@@ -20,22 +20,31 @@ INFINITY = float("inf")
 REGISTERS = (256, 512)  # bits
 
 
-def at_once(x: Value, function: Callable[[bool], Value]) -> Value:
+def at_once(x: Value, function: Callable[[bool], Value], below: float = float("nan")) -> Value:
     """``function(False)``, for all numbers; what `normal_apart` is elsewhere."""
     return function(False)
 
 
-def normal_apart(x: Value, function: Callable[[bool], Value]) -> Value:
+def normal_apart(x: Value, function: Callable[[bool], Value], below: float = float("nan")) -> Value:
     """``function(True)``, which takes x for positive normal numbers, by vectors where all lanes are such;
     ``function(False)``, of the same bits for these, by others. Choosing what else there is among the lanes took a third
-    of the time. Only of whole registers: where a number comes alone, one waits for the last.
+    of the time. Negative ones alone, whose results programs choose away by halves of their data, are one choice:
+    ``below``. Only of whole registers: where a number comes alone, one waits for the last.
     """
-    fmt = x.format
-    if x.type.width * fmt.bits not in REGISTERS:
+    if x.type.width * x.format.bits not in REGISTERS:
         return function(False)
-    least, beyond = (x.like(v).bits() for v in (fmt.tiny, INFINITY))
-    others = ~(beyond - least).is_above(x.bits() - least)
-    return either(others, lambda: function(False), lambda: function(True), SELDOM)
+
+    def others() -> Value:
+        negatives = lambda: select(x.bits() < 0, below, function(True))
+        return either(~is_normal(fabs(x)), lambda: function(False), negatives)
+
+    return either(~is_normal(x), others, lambda: function(True), SELDOM)
+
+
+def is_normal(x: Value) -> Value:
+    """Whether a number is a positive normal one, which its bits say by one comparison."""
+    least, beyond = (x.like(v).bits() for v in (x.format.tiny, INFINITY))
+    return (beyond - least).is_above(x.bits() - least)
 
 
 def reduce_log(x: Value, normal: bool = False) -> tuple[Value, Value]:
@@ -102,7 +111,7 @@ def log(x: Value, of: Callable = at_once) -> Value:
 
 def entr(x: Value, of: Callable = at_once) -> Value:
     """-x log(x), with what is rounded off the logarithm; -0 at 0 of either sign, -infinity below 0."""
-    return of(x, lambda normal: _entr(x, normal))
+    return of(x, lambda normal: _entr(x, normal), -INFINITY)
 
 
 def _entr(x: Value, normal: bool) -> Value:
