@@ -9,6 +9,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena.compiler.machine import X86_64_V4
 from catena.compiler.native.compile import text_of
+from catena.core.config import override
 from catena.core.context import context
 
 X = np.random.default_rng(0).standard_normal((40, 64), np.float32)
@@ -31,6 +32,27 @@ def test_where_masked_lanes_read(case):
     assert ("llvm.masked.load" in written) is masked
     assert bool(re.search(r"select i1 %\S+, ptr %\S+, ptr %", written)) is asked
     assert ("llvm.vector.reduce.or" in written) is asked
+
+
+def _chosen_by_rows(x):
+    return jnp.where(x[:, :1] > 0, x, -x)
+
+
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, each element is read by itself")
+def test_a_choice_that_is_the_same_in_all_lanes_has_no_mask():
+    written = text_of(jax.make_jaxpr(_chosen_by_rows)(X), machine=X86_64_V4)
+    assert re.search(r"select i1 %\S+, <16 x float>", written) and "select <16 x i1>" not in written
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "bfloat16", "float16", "float64", "int64", "complex64"])
+def test_choices_by_rows(dtype):
+    with override("jax_enable_x64", True):
+        x = jnp.asarray(np.random.default_rng(3).integers(0, 9, (70, 37)) - 4.0).astype(dtype)
+        chosen = jax.jit(lambda x, c: (jnp.where(c, x, x * x), jnp.where(c, x.real > 1, x.real < 1)))(
+            x, x[:, :1].real > 0
+        )
+        for got, yes, no in zip(chosen, (x, x.real > 1), (x * x, x.real < 1), strict=True):
+            np.testing.assert_array_equal(got, np.where(np.asarray(x[:, :1].real > 0), np.asarray(yes), np.asarray(no)))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "bool", "int16", "bfloat16", "float16"])

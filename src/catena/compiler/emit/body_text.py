@@ -156,6 +156,8 @@ class BodyWriter:
             return self.folds[s.attr[0]].current(s.attr[1], c)
         if s.op == "select" and s.args[0] in self.layout.settled:
             return self.use(s.args[1 if self.layout.settled[s.args[0]] else 2], c, width)
+        if (out := _chosen_for_all(self, s, c, width)) is not None:
+            return out
         if width > 1 and (lanes := masks.of_places(self, s, c)) is not None:
             return lanes
         if width > 1 and (stages.FIRST, i) in c.env:
@@ -481,6 +483,17 @@ def _operands(body: BodyWriter, s, c: Copy, width: int) -> list[str]:
     if s.op == "div":
         out[-1] = stages.divisor(body, s.args[-1], width) or out[-1]
     return out
+
+
+def _chosen_for_all(body: BodyWriter, s, c: Copy, width: int) -> str | None:
+    """A choice that is the same in all lanes, told by one condition, of which processors make a jump; None for all
+    else. As a mask, it would be made of the condition for each vector.
+    """
+    if s.op != "select" or width == 1 or body.short is not None or body.is_lanes(s.args[0]):
+        return None
+    condition, r = body.use(s.args[0], c, 1), vector(TYPES[s.type].register, width)
+    yes, no = (body.use(a, c, width) for a in s.args[1:])
+    return body.e.op(f"select i1 {condition}, {r} {yes}, {r} {no}")
 
 
 def _divided(body: BodyWriter, s, c: Copy, width: int) -> str | None:
