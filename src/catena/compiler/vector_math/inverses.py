@@ -86,10 +86,13 @@ def _inverted(x: Value, y: Value) -> tuple[Value, Value, Value, Value]:
     good = (divisor >= least) & (divisor <= most)
     inverse, low = (select(good, v, float("nan")) for v in (1.0 / y, divisor * least_quotient))
     zero = select(good & (y > 0.0), 0.0, inverse.like(float("nan")))  # which is moderate, though it is small
-    # Whether a size is between two is one comparison of integers: with all bits for the least one, none is.
+    # Whether a size is between two is one comparison of integers: with all bits for the least one, none is. They are
+    # moved by half of all integers, to be compared with signs: processors without AVX-512 know no other comparison.
+    half = -1 << x.format.bits - 1
     first, span = select(good, low.bits(), -1), select(good, (divisor * most).bits() - low.bits(), 0)
     size = fabs(x)
-    return inverse, low, size, (size.bits() - first).is_above(span) & x.differs(zero)
+    beyond = (span + half) < (size.bits() + (half - first))
+    return inverse, low, size, beyond & x.differs(zero)
 
 
 def inverse(y: Value) -> Value:
