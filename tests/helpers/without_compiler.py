@@ -125,6 +125,7 @@ ROWS = [
     (ACCURACY, "compiler/test_small.py", "test_exponentials_below_normal_numbers"),
     (TEXTS, "compiler/test_small.py", "test_which_products_are_looked_at",
      "test_loops_in_loops_are_looked_through_a_few_times_each"),
+    (TEXTS, "compiler/test_small_products.py", "test_how_many_loops_are_written"),
     (SUMS, "compiler/test_subnormal_products.py", "test_sums_that_are_subnormal",
      "test_sums_of_normal_numbers_that_are_subnormal"),
     (TEXTS, "compiler/test_subnormal_products.py", "test_programs_that_flush_do_not_look"),

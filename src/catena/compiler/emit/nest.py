@@ -23,6 +23,7 @@ from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import COLUMNS, ShortRows
 from catena.compiler.emit.sizes import LEAST
 from catena.compiler.graph import symbols
+from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.types import TYPES, vector
 from catena.compiler.kernels import conditions, loops
 from catena.compiler.kernels.loops import Nest, Run
@@ -150,7 +151,7 @@ class NestWriter:
             _rows_joined(self, level, d, self.layout.joined, start, stop, copies)
         elif self.nest.run is not None and d == self.nest.run.dim:
             self._run(level, d, self.nest.run, copies)
-        elif self.small:
+        elif self.small or _is_written_out(self, level, d, len(copies)):
             for i in range(int(stop)):
                 self._enter(level, d, i, [c.child() for c in copies])
         elif d in self.cut:
@@ -348,6 +349,20 @@ class NestWriter:
         if self.cascade is not None:
             self.counter = self.e.slot("i64")
             self.e.do(f"store i64 0, ptr {self.counter}")
+
+
+def _is_written_out(w: NestWriter, level: int, d: int, copies: int) -> bool:
+    """Whether the innermost loop, which folds a few vectors for each row, is written without one: that of a product of
+    small matrices asks whether to go on as often as it multiplies.
+    """
+    nest = w.nest
+    if level + 1 < len(nest.order) or d not in nest.reduced or d in w.ranges or d in w.cut:
+        return False
+    if any(x is not None and x.level == level for x in (w.pause, w.cascade)):
+        return False
+    inside = [nest.stmts[i].op for i in w.layout.levels[-1]]
+    light = not COSTLY.intersection(inside) and len(inside) * copies * LEAST <= UNROLL_LIMIT
+    return light and nest.extents[d] < LEAST  # the text tells it anyhow
 
 
 def _is_of_few_vectors(nest: Nest, in_place: bool) -> bool:
