@@ -34,14 +34,30 @@ def test_where_masked_lanes_read(case):
     assert ("llvm.vector.reduce.or" in written) is asked
 
 
-def _chosen_by_rows(x):
-    return jnp.where(x[:, :1] > 0, x, -x)
+def _reflected(x):
+    padded = jnp.pad(x, ((0, 0), (1, 1), (0, 0)), mode="reflect")
+    return jnp.sum(padded[:, :-2] + padded[:, 2:])
+
+
+CHOICES = {  # of rows, whether they are by one condition
+    "by places": (_reflected, True),
+    "by data": (lambda x: jnp.where(x[:, :, :1] > 0, x, -x), False),
+}
 
 
 @pytest.mark.skipif(context.check_bounds, reason="in checked mode, each element is read by itself")
-def test_a_choice_that_is_the_same_in_all_lanes_has_no_mask():
-    written = text_of(jax.make_jaxpr(_chosen_by_rows)(X), machine=X86_64_V4)
-    assert re.search(r"select i1 %\S+, <16 x float>", written) and "select <16 x i1>" not in written
+@pytest.mark.parametrize("case", CHOICES)
+def test_a_choice_that_is_the_same_in_all_lanes(case):
+    """Data choose by masks: short rows would be as many jumps that are not foreseen."""
+    f, jumps = CHOICES[case]
+    written = text_of(jax.make_jaxpr(f)(np.ones((8, 8, 500), np.float32)), machine=X86_64_V4)
+    assert bool(re.search(r"select i1 %\S+, <16 x float>", written)) is jumps
+
+
+def test_sums_of_reflected_rows():
+    x = np.random.default_rng(5).integers(-9, 9, (8, 8, 500)).astype(np.float32)
+    padded = np.pad(x, ((0, 0), (1, 1), (0, 0)), mode="reflect")
+    assert jax.jit(_reflected)(x) == (padded[:, :-2] + padded[:, 2:]).sum()
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "bfloat16", "float16", "float64", "int64", "complex64"])

@@ -13,7 +13,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.symbols import is_power_of_two, whole
 from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels import scheduling
-from catena.compiler.kernels.loops import LOADS
+from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.kernels.places import shares_place
 
 ROWS_LATER = 32  # of squares that go past the caches: which rows are fetched meanwhile
@@ -486,14 +486,24 @@ def _operands(body: BodyWriter, s, c: Copy, width: int) -> list[str]:
 
 
 def _chosen_for_all(body: BodyWriter, s, c: Copy, width: int) -> str | None:
-    """A choice that is the same in all lanes, told by one condition, of which processors make a jump; None for all
-    else. As a mask, it would be made of the condition for each vector.
+    """A choice that is the same in all lanes and foreseen, told by one condition, of which processors make a jump; None
+    for all else. As a mask, it would be made of the condition for each vector.
     """
     if s.op != "select" or width == 1 or body.short is not None or body.is_lanes(s.args[0]):
+        return None
+    if not _is_of_places(body.nest, s.args[0]):
         return None
     condition, r = body.use(s.args[0], c, 1), vector(TYPES[s.type].register, width)
     yes, no = (body.use(a, c, width) for a in s.args[1:])
     return body.e.op(f"select i1 {condition}, {r} {yes}, {r} {no}")
+
+
+def _is_of_places(nest: Nest, i: int) -> bool:
+    """Whether a statement compares places, not data: those change seldom what a comparison says, data in each row."""
+    s = nest.stmts[i]
+    if s.op == "affine":
+        return not s.attr[2]
+    return s.op == "const" or s.op in ("lt", "ge", "and", "or", "not") and all(_is_of_places(nest, a) for a in s.args)
 
 
 def _divided(body: BodyWriter, s, c: Copy, width: int) -> str | None:
