@@ -6,8 +6,9 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
-from catena.compiler.machine import X86_64_V4
+from catena.compiler.machine import X86_64_V3, X86_64_V4
 from catena.compiler.native.compile import program_of, shown_nests, text_of
+from catena.core.config import override
 
 ROWS = 83  # five vectors of 16 lanes, and a rest
 X = np.random.default_rng(0).standard_normal((ROWS, 16), np.float32)
@@ -43,6 +44,39 @@ def test_short_rows(name, n):
     x = np.ascontiguousarray(X[:, :n])
     x[5, n // 2] = np.nan
     np.testing.assert_array_equal(*both(PROGRAMS[name], x, W[:n], B))
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("n", [5, 9, 11, 12, 16])
+def test_rows_that_are_longer_than_a_vector(name, n):
+    """Of doubles, a vector holds eight or four."""
+    x = np.ascontiguousarray(X[:, :n].astype(np.float64))
+    x[5, n // 2], x[6], x[7] = np.nan, -0.0, np.inf
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(*both(PROGRAMS[name], x, W[:n].astype(np.float64), B.astype(np.float64)))
+
+
+LONGER = {  # what is done with rows, how many elements these have, and whether vectors of 64 and 32 bytes hold several
+    "what has a rest": (lambda x: x * x[0] + x[:, :1], 9, True, True),
+    "whole vectors": (lambda x: x * x[0] + x[:, :1], 8, False, False),
+    "many vectors": (lambda x: x * x[0] + x[:, :1], 15, True, False),
+    "extremes": (lambda x: jnp.max(x, 1), 10, False, True),
+    "extremes of columns": (lambda x: jnp.max(x, 0), 10, False, False),
+    "sums": (lambda x: jnp.sum(x, 1), 10, False, False),
+    "sums beside extremes": (lambda x: (jnp.sum(x, 1), jnp.max(x, 1)), 10, False, False),
+    "places": (lambda x: jnp.argmax(x, 1), 10, False, False),
+}
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_which_rows_are_longer_than_a_vector(name):
+    """Sums of which are added up by lanes, as those of few rows are."""
+    f, n, *several = LONGER[name]
+    with jax.enable_x64(True), override("jax_check_bounds", False):
+        closed = jax.make_jaxpr(f)(jax.ShapeDtypeStruct((4000, n), "float64"))
+        nests = ["\n".join(shown_nests(program_of(closed, machine=m))) for m in (X86_64_V4, X86_64_V3)]
+    assert [f"{n} at once" in text for text in nests] == several
 
 
 @pytest.mark.parametrize("n", SIZES)

@@ -174,6 +174,7 @@ ROWS = [
     (TEXTS, "compiler/test_shared_places.py", "test_small_elements_are_read_before_they_are_folded"),
     (TEXTS, "compiler/test_columns.py", "test_how_columns_are_written", "test_folded_columns_are_read_by_whole_vectors"),
     (TEXTS, "compiler/test_short_rows.py", "test_lanes_are_full_where_few_channels_are_folded",
+     "test_which_rows_are_longer_than_a_vector",
      "test_few_rows_at_a_time_of_many_in_all",
      "test_rows_that_a_loop_carries_have_full_lanes",
      "test_lanes_are_full_where_short_rows_stay", "test_pictures_are_normalised_without_a_divider"),

@@ -43,7 +43,7 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
     kept = [d for d in live if d not in nest.reduced and d not in nest.rows]
     inner = [d for d in live if d in nest.reduced]
     width, shared = _lanes(nest, vector_bytes), machine.sharing.worthwhile_awake
-    short = short_rows.choose(nest, kept, inner, width, machine.chooses)
+    short = short_rows.choose(nest, kept, inner, width, machine)
     if short is not None and (not in_place or short_rows.may_overwrite(nest, short[0], width, shared)):
         nest.vector, d = short
         nest.width, nest.together = width, Together(d, nest.extents[d], "short", machine.chooses)

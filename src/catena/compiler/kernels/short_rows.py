@@ -1,4 +1,4 @@
-"""Rows that are shorter than a vector: as many of them at once as a vector has lanes.
+"""Rows that are shorter than a vector, or little longer: as many of them at once as a vector has lanes.
 
 Lanes along rows of 3 or 10 elements leave most of a vector empty, and lanes across them read elements that lie apart.
 Of W rows of n elements, W lanes a vector, n vectors hold all that lies between, in the order of memory. The body runs
@@ -16,20 +16,21 @@ from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.symbols import decided
 from catena.compiler.graph.types import TYPES, Type
 from catena.compiler.kernels.conditions import LOADS
+from catena.compiler.kernels.loops import is_extreme
 from catena.compiler.kernels.places import limits
+from catena.compiler.machine import Machine
 
 MOST = 16  # elements of a row
 LEAST_ROWS = 4  # vectors of them, in all loops outside together where rows are not folded, too
+VECTORS, LONG = 3, 64  # of a row that is longer than one; and bytes of long ones
 SPREAD = 3  # vectors that a part is read from at most
 LONGEST = 256  # operations of the whole text
 FOLDED = frozenset("sum prod max min and or xor".split())  # by accumulators for each part
 PLAIN = frozenset(["div", "sqrt"])  # operations that take long, but are one instruction
 
 
-def choose(nest, kept: list[int], inner: list[int], width: int, chooses: int) -> tuple[int, int] | None:
-    """The dimension of rows, and that of their elements; None where rows are taken one by one. Lanes of vectors of
-    `chooses` bytes are chosen at once.
-    """
+def choose(nest, kept: list[int], inner: list[int], width: int, machine: Machine) -> tuple[int, int] | None:
+    """The dimension of rows, and that of their elements; None where rows are taken one by one."""
     if nest.rows or nest.sequential or nest.is_checked or nest.run is not None:
         return None
     if any(f.running or f.kind == "general" for f in nest.folds) or bool(inner) != bool(nest.folds):
@@ -44,11 +45,25 @@ def choose(nest, kept: list[int], inner: list[int], width: int, chooses: int) ->
         v, d = [*kept, *inner][-2:]  # where loops outside stay, the parts' accumulators become one again and again
         least = max(LEAST_ROWS, nest.extents[d] // 2 if kept else 0) * width if v in inner else width
     n = nest.extents[d]
-    if not 1 < n <= min(MOST, width - (not (inner and kept))) or nest.extents[v] < least:
+    if not 1 < n <= MOST or nest.extents[v] < least:
+        return None
+    if n > width - (not (inner and kept)) and not _may_be_longer(nest, d, n, width, machine):
         return None
     if inside is None and v not in inner and nest.trips < LEAST_ROWS * width * n:
         return None
-    return (v, d) if _fits(nest, v, d, width, chooses) and _length(nest, d, n) <= LONGEST else None
+    return (v, d) if _fits(nest, v, d, width, machine.chooses) and _length(nest, d, n) <= LONGEST else None
+
+
+def _may_be_longer(nest, d: int, n: int, width: int, machine: Machine) -> bool:
+    """Whether rows that are longer than a vector are worth it: what is read and written has no rest of a vector then.
+    Extremes of floats spare joining the lanes of each row, which takes as long as reading some vectors where these are
+    not long. Sums are added up by lanes, however many rows there are.
+    """
+    if n > VECTORS * width:
+        return False
+    if not nest.folds:
+        return n % width != 0
+    return d in nest.reduced and all(map(is_extreme, nest.folds)) and machine.vector_bytes < LONG
 
 
 def may_overwrite(nest, v: int, width: int, shared: int) -> bool:
