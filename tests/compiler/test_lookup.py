@@ -51,9 +51,9 @@ def test_centres_lie_where_the_function_is_nearly_a_float():
     for name, fit in fit_pieces.FITS.items():
         table = getattr(pieces, name)
         told = (fit.end, fit.scale, fit.offset, fit.shift, fit.first) if fit.is_odd else (fit.offset, fit.shift)
-        assert table[: len(told)] == told and len(table.coefficients) == fit.degree
+        assert table[: len(told)] == told and len(table.pieces.coefficients) == fit.degree
         for entry, low, high in fit.bounds():
-            centre, value = np.float32(table.centres[entry]), np.float32(table.values[entry])
+            centre, value = (np.float32(x[entry]) for x in (table.pieces.centres, table.pieces.values))
             assert low <= centre <= high
             rest = abs(float(fit.function(np.float64(centre))) - float(value))
             assert rest < 0.06 * float(np.spacing(value)) or centre == 0 or value > 0.9999

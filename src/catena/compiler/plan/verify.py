@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
+from catena.compiler.graph.symbols import plain
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.conditions import LOADS
@@ -113,9 +114,11 @@ def _written(nest: loops.Nest) -> Iterator[tuple[int, str, Affine]]:
 
 
 def _place(dtype: str, offset: Affine) -> tuple[tuple, int]:
-    """How a place moves with an iteration, in bytes, and where it begins."""
+    """How a place moves with an iteration, in bytes, and where it begins: that what is checked lies so decides nothing,
+    so no record needs it.
+    """
     start, *moving = affine.scale(offset, TYPES[dtype].bytes)
-    return tuple(moving), start
+    return plain(tuple(moving)), plain(start)
 
 
 def _check_arena(program: Program, spans: dict[Buffer, list[int]]) -> None:
