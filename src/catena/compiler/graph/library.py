@@ -149,19 +149,18 @@ def _cholesky_factor(b, a):
 
 
 def _cholesky_of_scaled(b, a):
-    """The factor of a matrix that is multiplied before (see `lapack_calls`): by doubles, where nothing is subnormal."""
+    """The factor of a matrix that is multiplied before (see `lapack_calls`)."""
     sizes, axes = b.map("abs", a), (a.ndim - 2, a.ndim - 1)
     less = b.map("sub", b.bitcast(sizes, np.uint32), b.full(a.shape, np.uint32(1)))  # of zero, the largest integer
     least, largest = b.reduce("min", less, axes), b.reduce("max", sizes, axes)
     has_small = b.map("lt", least, b.full(least.shape, lapack_calls.SMALL_IN_FACTOR.view(np.uint32)))
 
     def times(x, exponent: float):
-        factor = b.full(largest.shape, np.float64(1))
+        factor = b.full(largest.shape, np.float32(1))
         for most, scale in lapack_calls.FACTOR_SCALES:
             is_scaled = b.map("and", has_small, b.map("lt", largest, b.full(largest.shape, np.float32(most))))
-            factor = b.map("select", is_scaled, b.full(largest.shape, np.float64(scale**exponent)), factor)
-        factors = b.broadcast_in_dim(factor, x.shape, tuple(range(x.ndim - 2)))
-        return b.convert(b.map("mul", b.convert(x, np.float64), factors), x.dtype)
+            factor = b.map("select", is_scaled, b.full(largest.shape, np.float32(scale**exponent)), factor)
+        return b.map("mul", x, b.broadcast_in_dim(factor, x.shape, tuple(range(x.ndim - 2))))
 
     return times(_cholesky_factor(b, times(a, 1)), -0.5)
 
