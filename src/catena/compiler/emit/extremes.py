@@ -36,11 +36,10 @@ def accumulators(body, levels: int, copies) -> list[folds.Accumulators]:
     kept: dict[tuple, Extremes] = {}
     asked = Counter((fold.stmts, fold.types) for fold in body.nest.folds if is_extreme(fold))
     for index, fold in enumerate(body.nest.folds):
-        if is_extreme(fold):
+        if isinstance(fold, ComparedFold):
+            opened.append(Compared(body, levels, index, fold, copies))
+        elif is_extreme(fold):
             of = fold.stmts, fold.types
-            if isinstance(fold, ComparedFold):
-                opened.append(Compared(body, levels, index, fold, copies, None, True))
-                continue
             made = Extremes(body, levels, index, fold, copies, kept.get(of), asked[of] == 1)
             opened.append(made)
             kept.setdefault(of, made)
@@ -54,7 +53,9 @@ class Extremes(folds.Accumulators):
     the fold of the same floats to the other extreme, if that stands before this one, and whether there is none is told.
     """
 
-    def __init__(self, body, levels: int, index: int, fold, copies, other: Extremes | None, is_alone: bool):
+    def __init__(
+        self, body, levels: int, index: int, fold, copies, other: Extremes | None = None, is_alone: bool = True
+    ):
         self.other, self.is_alone = other, is_alone
         super().__init__(body, levels, index, fold, copies)
 
@@ -89,11 +90,9 @@ class Extremes(folds.Accumulators):
 
     def _of_floats(self, new: str, old: str) -> str:
         """The greater (or less) float, the old one where the new one is NaN, as bits."""
-        r, bits = self.format.register, self.types[NEAREST].register
-        order, v, i1 = "ogt" if self.fold.kind == "max" else "olt", vector(r, self.width), vector("i1", self.width)
+        r, bits, order = self.format.register, self.types[NEAREST].register, "ogt" if self.fold.kind == "max" else "olt"
         kept = self._cast(old, bits, r, self.width)
-        best = self.e.op(f"select {i1} {self.e.op(f'fcmp {order} {v} {new}, {kept}')}, {v} {new}, {v} {kept}")
-        return self._cast(best, r, bits, self.width)
+        return self._cast(ops.processors_extreme(self.e, r, order, new, kept, self.width), r, bits, self.width)
 
     def _combine(self, a: list[str], b: list[str], width: int) -> list[str]:
         each = zip(COMPONENTS, self.types, zip(a, b))

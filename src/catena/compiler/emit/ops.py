@@ -204,26 +204,28 @@ def _float_extreme(name: str):
 def _above_zero(e: Emitter, t: Type, x: str, width: int) -> str:
     """max(x, 0): a sum has no zero below 0, so one comparison does, whose second operand is what is NaN."""
     r, zero = vector(t.register, width), constant(0.0, t, width)
-    x = e.op(f"fadd {r} {x}, {zero}")
-    below = e.op(f"fcmp ogt {r} {zero}, {x}")
-    return e.op(f"select {vector('i1', width)} {below}, {r} {zero}, {r} {x}")
+    return processors_extreme(e, t.register, "ogt", zero, e.op(f"fadd {r} {x}, {zero}"), width)
+
+
+def processors_extreme(e: Emitter, register: str, order: str, x: str, y: str, width: int) -> str:
+    """The greater (`ogt`) or less (`olt`) of floats, by one instruction: y where they are equal, or one is NaN."""
+    r = vector(register, width)
+    return e.op(f"select {vector('i1', width)} {e.op(f'fcmp {order} {r} {x}, {y}')}, {r} {x}, {r} {y}")
 
 
 def _either_extreme(e: Emitter, t: Type, order: str, logic: str, a: str, b: str, width: int) -> str:
-    """Processors' own maximum or minimum, which is the second operand where the two are equal or one is NaN: taken both
-    ways round, these are one number, or zeros, of which `logic` makes the one that is asked for, or NaN and the other,
-    of which `or` makes NaN. LLVM's own way looks at signs first, and chooses by masks three times.
+    """Processors' extreme taken both ways round: one number, or zeros, of which `logic` makes what is asked for, or NaN
+    and the other, of which `or` makes NaN. LLVM's own way looks at signs first, and chooses by masks three times.
     """
-    r, i1 = vector(t.register, width), vector("i1", width)
-    bits = vector("i64" if t.register == "double" else "i32", width)
-    both = []
+    r, integer = vector(t.register, width), "i64" if t.register == "double" else "i32"
+    bits, both = vector(integer, width), []
     for x, y in ((a, b), (b, a)):
-        best = e.op(f"select {i1} {e.op(f'fcmp {order} {r} {x}, {y}')}, {r} {x}, {r} {y}")
+        best = processors_extreme(e, t.register, order, x, y, width)
         both.append(e.op(f"bitcast {r} {best} to {bits}"))
     out = e.op(f"{logic} {bits} {', '.join(both)}")
     if logic == "and":
-        ones = e.splat("-1", "i64" if t.register == "double" else "i32", width) if width > 1 else "-1"
-        out = e.op(f"select {i1} {e.op(f'fcmp uno {r} {a}, {b}')}, {bits} {ones}, {bits} {out}")
+        nan = e.op(f"fcmp uno {r} {a}, {b}")
+        out = e.op(f"select {vector('i1', width)} {nan}, {bits} {e.splat('-1', integer, width)}, {bits} {out}")
     return e.op(f"bitcast {bits} {out} to {r}")
 
 
