@@ -60,24 +60,30 @@ def test_levels_of_x86_64_give_the_same_bits():
 EXTREMES = """
 import numpy as np, catena as jax, catena.numpy as jnp
 jax.config.update("jax_enable_x64", True)
+alone = [(f, axis, jax.jit(lambda y, g=g, axis=axis: g(y, axis)))
+         for f, g in ((np.max, jnp.max), (np.min, jnp.min)) for axis in (0, 1, None)]
+several = jax.jit(lambda y: [jnp.max(y, -1), jnp.min(y, -1), jnp.sum(y, -1), jnp.max(-y, -1)])
+total = jax.jit(lambda y: jnp.sum(y, -1))
 plain = np.random.default_rng(0).normal(size=(39, 39))
 for base in (plain, abs(plain), -abs(plain), 0 * plain, -0.0 * plain):
     for special in (np.nan, np.inf, -np.inf, 0.0, -0.0):
         x = np.where(np.eye(39, dtype=bool), special, base)
-        for y in (x, x[:, :5], x[:, :18].copy(), x[0]):
-            best = [[f(y, axis) for axis in range(y.ndim)] for f in (np.max, np.min)]
-            got = jax.jit(lambda y: [[f(y, axis) for axis in range(y.ndim)] for f in (jnp.max, jnp.min)])(y)
-            for a, b in zip(sum(best, []), sum(got, [])):
-                np.testing.assert_array_equal(a, b)
-            both = jax.jit(lambda y: [jnp.max(y), jnp.sum(y)])(y)
-            assert np.array_equal(both, [jnp.max(y), jnp.sum(y)], equal_nan=True)
-            for b in sum(got, []):
-                print(*np.signbit(b).ravel()) if not np.isnan(b).any() else print(*np.isnan(b).ravel())
+        for y in (x, x[:, :5], x[:, :18].copy(), np.tile(x, (4, 1)), x[:, :6].repeat(5, 0), x[0]):
+            for y in (y, y.astype(np.float32)):
+                got = [f(y) for _, axis, f in alone if (axis or 0) < y.ndim]
+                for a, b in zip([f(y, axis) for f, axis, _ in alone if (axis or 0) < y.ndim], got):
+                    np.testing.assert_array_equal(a, b)
+                got += [*several(y)]
+                for k, best in enumerate((y.max(-1), y.min(-1), total(y), (-y).max(-1))):
+                    np.testing.assert_array_equal(best, got[k - 4])
+                del got[-2]
+                for b in got:
+                    print(*np.signbit(b).ravel()) if not np.isnan(b).any() else print(*np.isnan(b).ravel())
 """
 
 
-def test_extremes_of_doubles_at_each_level():
-    """NaN wins, and zeros are ordered by their signs, where doubles are compared (without AVX-512) and where integers
+def test_extremes_at_each_level():
+    """NaN wins, and zeros are ordered by their signs, where floats are compared (without AVX-512) and where integers
     are; a sum beside them is the sum alone.
     """
     names = [

@@ -11,6 +11,8 @@ import functools
 
 from catena.core.named import NamedTuple
 
+LONG_VECTOR = 64  # bytes: of AVX-512, where vectors of integers go through fewer units, and lanes are dear to join
+
 
 class Memory(NamedTuple):
     """The memory of one core, and from what size on it matters."""
@@ -196,9 +198,11 @@ class Machine(NamedTuple):
         return 64 if "avx512f" in self.features else 32 if "avx2" in self.features else 0
 
     @property
-    def compares_long(self) -> bool:
-        """Whether one instruction tells the larger of two integers of 64 bits in each lane."""
-        return "avx512f" in self.features or not self.triple.startswith("x86_64")
+    def compares_floats(self) -> bool:
+        """Whether extremes of floats are sooner found by comparing these than by their bits: of integers of 64 bits no
+        instruction tells the larger, and of those of 32 bits fewer units do than of floats.
+        """
+        return self.triple.startswith("x86_64") and "avx512f" not in self.features
 
     @property
     def least_chosen(self) -> int:

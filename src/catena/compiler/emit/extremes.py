@@ -11,6 +11,8 @@ the larger, the further from zero, and NaN furthest. So three integers tell both
 Vectors of 64 bytes have one unit that compares integers, and two that compare floats. So where only one of the extremes
 is asked for, and floats are in registers, the nearest is the extreme that the processor has of floats: of no NaN, nor
 of zeros of two signs, is it asked for.
+
+Without AVX-512, where one extreme is asked for, no integers are compared at all (`Compared`).
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ import numpy as np
 from catena.compiler.emit import folds, joins, ops
 from catena.compiler.graph.types import DTYPES, TYPES, Type, constant, vector
 from catena.compiler.kernels.loops import ComparedFold, accumulator_type, is_extreme
+from catena.compiler.machine import LONG_VECTOR
 
 COMPONENTS = (("max", "int"), ("max", "uint"), ("min", "int"))
 NEAREST = 2  # of the components
-LONG = 64  # bytes of a vector
 
 
 def accumulators(body, levels: int, copies) -> list[folds.Accumulators]:
@@ -75,7 +77,7 @@ class Extremes(folds.Accumulators):
     @property
     def has_float(self) -> bool:
         """Whether the nearest to zero is an extreme of floats."""
-        return self.is_alone and not self.is_raw and self.width * self.format.bytes == LONG
+        return self.is_alone and not self.is_raw and self.width * self.format.bytes == LONG_VECTOR
 
     def _initial(self, j: int, t: Type, copy) -> str:
         if j == NEAREST and self.has_float:
@@ -193,39 +195,87 @@ class Extremes(folds.Accumulators):
         return self.e.op(f"bitcast {vector(source, width)} {x} to {vector(target, width)}")
 
 
-class Compared(Extremes):
-    """The largest or smallest of doubles by comparisons of doubles, where those of integers of 64 bits take several
-    instructions. The three integers are, until the loops end, the bits of the best number so far, which is not NaN and
-    may be a zero of either sign; the common bits of all (of the smallest: those that any has), of which the sign is
-    that of such a zero; and the bits of what is NaN.
+class Compared(folds.Accumulators):
+    """The largest or smallest of floats by comparisons of floats, where those of integers are no quicker: the best
+    number so far, which is not NaN and may be a zero of either sign; the common bits of all (of the smallest: those
+    that any has), of which the sign is the result's; and whether there was NaN, by lanes of ones. Vectors that are
+    folded into one result share the last two, and two are asked at once whether they hold NaN.
     """
+
+    def component_types(self) -> list[Type]:
+        self.format = accumulator_type(self.fold, self.fold.types[0])
+        bits = TYPES[f"int{self.format.bits}"]
+        return [self.format, bits, bits]
+
+    @property
+    def is_shared(self) -> bool:
+        return self.body.layout.lanes_reduced and self.body.together is None and self.body.nest.short is None
 
     def _initial(self, j: int, t: Type, copy) -> str:
         largest = self.fold.kind == "max"
-        start = (self._bits(-np.inf if largest else np.inf), -1 if largest else 0, 0)[j]
-        return constant(start, self.types[0], self.width)
+        return constant((folds.identity(self.fold.kind, t.name), -1 if largest else 0, 0)[j], t, self.width)
 
-    def _taken(self, c: int, new: list[str]) -> list[str]:
-        form, integer, w = self.format.register, self.types[0].register, self.width
-        best, signs, nans = (self._get(c, j) for j in range(len(self.types)))
-        v, (x,) = vector(integer, w), new
-        bits, common = self._cast(x, form, integer, w), "and" if self.fold.kind == "max" else "or"
-        is_nan = self.e.op(f"fcmp uno {vector(form, w)} {x}, {x}")
-        nan = self.e.op(f"select {vector('i1', w)} {is_nan}, {v} {bits}, {v} {constant(0, self.types[0], w)}")
-        return [
-            self._of_floats(x, best),
-            self.e.op(f"{common} {v} {signs}, {bits}"),
-            self.e.op(f"or {v} {nans}, {nan}"),
-        ]
+    def step(self, copies, first: int = 0, careful: bool = False) -> None:
+        xs = [self._there(self.body.use(self.fold.stmts[0], copy, self.width)) for copy in copies]
+        slots = [k if self.body.together is None else k * self.each + self.turn for k in range(first, first + len(xs))]
+        for c, x in zip(slots, xs):
+            self._set(c, 0, self._greater(x, self._get(c, 0)))
+        size = 2 if self.is_shared else 1
+        for k in range(0, len(xs), size):
+            self._look(0 if self.is_shared else slots[k], xs[k : k + size])
 
-    def _accumulated(self) -> list[list[str]]:
-        """What the three tell, as the integers of the one number that it is."""
-        return [[self._number(*row)] * 3 for row in super()._accumulated()]
+    def _there(self, x: str) -> str:
+        """What lanes that are not there do not change."""
+        active = self.body.active if self.body.layout.lanes_reduced else None
+        if active is None:
+            return x
+        v, neutral = vector(self.format.register, self.width), self._initial(0, self.format, None)
+        return self.e.op(f"select {vector('i1', self.width)} {active}, {v} {x}, {v} {neutral}")
 
-    def _number(self, best: str, signs: str, nans: str) -> str:
-        t, w = self.types[0], self.width
-        v, zero, (_, sign_bit) = vector(t.register, w), constant(0, t, w), self._marks()
-        sign = self.e.op(f"and {v} {signs}, {self._told(sign_bit)}")
-        magnitude = self.e.op(f"and {v} {best}, {self._told(sign_bit - 1)}")
-        number = [(f"icmp ne {v} {nans}, {zero}", nans), (f"icmp eq {v} {magnitude}, {zero}", sign)]
-        return self._first(number, best, w)
+    def _look(self, c: int, xs: list[str]) -> None:
+        """Notes the signs of one or two vectors, and whether there is NaN among them."""
+        form, v = vector(self.format.register, self.width), vector(self.types[1].register, self.width)
+        signs, nans = self._get(c, 1), self._get(c, 2)
+        for x in xs:
+            signs = self._signs(v, signs, self.e.op(f"bitcast {form} {x} to {v}"))
+        is_nan = self.e.op(f"fcmp uno {form} {xs[0]}, {xs[-1]}")
+        is_nan = self.e.op(f"sext {vector('i1', self.width)} {is_nan} to {v}")
+        self._set(c, 1, signs)
+        self._set(c, 2, self.e.op(f"or {v} {nans}, {is_nan}"))
+
+    def _signs(self, v: str, a: str, b: str) -> str:
+        return self.e.op(f"{'and' if self.fold.kind == 'max' else 'or'} {v} {a}, {b}")
+
+    def _greater(self, new: str, old: str, width: int | None = None) -> str:
+        """The greater (or less) float, the old one where the new one is NaN."""
+        order = "ogt" if self.fold.kind == "max" else "olt"
+        return ops.processors_extreme(self.e, self.format.register, order, new, old, width or self.width)
+
+    def _joined(self, values: list[list[str]]) -> list[str]:
+        if not self.is_shared:
+            return super()._joined(values)
+        numbers = [best for best, *_ in values]
+        while len(numbers) > 1:
+            pairs = zip(numbers[::2], numbers[1::2])
+            numbers = [self._greater(a, b) for a, b in pairs] + numbers[len(numbers) // 2 * 2 :]
+        return [*numbers, *values[0][1:]]
+
+    def _combine(self, a: list[str], b: list[str], width: int) -> list[str]:
+        v = vector(self.types[1].register, width)
+        return [self._greater(a[0], b[0], width), self._signs(v, a[1], b[1]), self.e.op(f"or {v} {a[2]}, {b[2]}")]
+
+    def _across_lanes(self, row: list[str]) -> list[str]:
+        return self._halve(row, self.width)
+
+    def _write(self, row: list[str], copy, width: int | None = None, mask: str | None = None) -> None:
+        width = width or (1 if self.body.layout.lanes_reduced else self.width)
+        super()._write([self.value(row, width)], copy, width, mask)
+
+    def value(self, row: list[str], width: int) -> str:
+        """The best number, with the sign that was noted; ones in all bits are NaN."""
+        (best, signs, nans), t = row, self.types[1]
+        form, v = vector(self.format.register, width), vector(t.register, width)
+        sign = 1 << self.format.bits - 1
+        size = self.e.op(f"and {v} {self.e.op(f'bitcast {form} {best} to {v}')}, {constant(sign - 1, t, width)}")
+        signed = self.e.op(f"or {v} {size}, {self.e.op(f'and {v} {signs}, {constant(-sign, t, width)}')}")
+        return self.e.op(f"bitcast {v} {self.e.op(f'or {v} {signed}, {nans}')} to {form}")

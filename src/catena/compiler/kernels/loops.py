@@ -84,7 +84,7 @@ class Fold(NamedTuple):
 
 
 class ComparedFold(Fold):
-    """An extreme of doubles that is found by comparing these, not their bits (see `emit.extremes`)."""
+    """An extreme of floats that is found by comparing these, not their bits (see `emit.extremes`)."""
 
     __slots__ = ()
 

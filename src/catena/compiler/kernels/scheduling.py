@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 
 import numpy as np
 
@@ -33,7 +34,7 @@ FEW = 4  # iterations of a nest without lanes: scalars in registers need no shuf
 def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FEW) -> Nest:
     """Merges dimensions, orders the loops, picks the SIMD dimension."""
     vector_bytes = machine.vector_bytes
-    if not machine.compares_long:
+    if machine.compares_floats:
         nest.folds = _compared(nest.folds)
     splitting.split(nest)
     merging.merge(nest)
@@ -154,12 +155,10 @@ def _few(nest: Nest, vector_bytes: int, few: int) -> int:
 
 
 def _compared(folds: list[Fold]) -> list[Fold]:
-    """Extremes of doubles by comparing these. Three copies, of three vectors each, are what 16 registers hold; beside
-    sums there are as many as there are of these alone, whose order is the same.
-    """
-    found = [is_extreme(f) and f.types[0] == "float64" for f in folds]
-    copies = 3 if all(found) else COPIES
-    return [ComparedFold(*f)._replace(copies=copies) if is_long else f for f, is_long in zip(folds, found)]
+    """Extremes of doubles by comparing these; of other floats, whose bits tell both at once, where one is asked for."""
+    asked = Counter(f.stmts for f in folds if is_extreme(f))
+    compared = {"float64": 2, "float32": 1}  # and how many are asked for, at most
+    return [ComparedFold(*f) if is_extreme(f) and asked[f.stmts] <= compared.get(f.types[0], 0) else f for f in folds]
 
 
 HALF = 2  # bytes

@@ -18,11 +18,11 @@ from catena.compiler.graph.types import TYPES, Type
 from catena.compiler.kernels.conditions import LOADS
 from catena.compiler.kernels.loops import is_extreme
 from catena.compiler.kernels.places import limits
-from catena.compiler.machine import Machine
+from catena.compiler.machine import LONG_VECTOR, Machine
 
 MOST = 16  # elements of a row
 LEAST_ROWS = 4  # vectors of them, in all loops outside together where rows are not folded, too
-VECTORS, LONG = 3, 64  # of a row that is longer than one; and bytes of long ones
+VECTORS = 3  # of a row that is longer than one
 SPREAD = 3  # vectors that a part is read from at most
 LONGEST = 256  # operations of the whole text
 FOLDED = frozenset("sum prod max min and or xor".split())  # by accumulators for each part
@@ -63,7 +63,7 @@ def _may_be_longer(nest, d: int, n: int, width: int, machine: Machine) -> bool:
         return False
     if not nest.folds:
         return n % width != 0
-    return d in nest.reduced and all(map(is_extreme, nest.folds)) and machine.vector_bytes < LONG
+    return d in nest.reduced and all(map(is_extreme, nest.folds)) and machine.vector_bytes < LONG_VECTOR
 
 
 def may_overwrite(nest, v: int, width: int, shared: int) -> bool:
