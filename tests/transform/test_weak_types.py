@@ -109,3 +109,33 @@ def test_linear_algebra_of_a_weak_matrix(name):
     for ours, expected in zip(jax.tree.leaves(fun(M)), jax.tree.leaves(fun(strong)), strict=True):
         assert not expected.weak_type
         np.testing.assert_allclose(ours, expected, rtol=1e-5)
+
+
+DERIVATIVES_OF_WEAK_MATRICES = {  # whose tangents and gradients are weak where the matrix is
+    "cholesky": lambda m: jnp.linalg.cholesky(m + m.T),
+    "singular values": lambda m: jnp.linalg.svd(m, compute_uv=False),
+    "eigenvalues": lambda m: jnp.linalg.eigvalsh(m),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES_OF_WEAK_MATRICES)
+def test_derivatives_of_factorisations_of_a_weak_matrix(name):
+    fun = DERIVATIVES_OF_WEAK_MATRICES[name]
+    strong = lax.convert_element_type(M, "float32")
+    assert jax.jvp(fun, (M,), (M,))[1].weak_type and not jax.jvp(fun, (strong,), (strong,))[1].weak_type
+    assert jax.grad(lambda m: jnp.sum(fun(m)))(M).weak_type
+    np.testing.assert_array_equal(jax.jvp(fun, (M,), (M,))[1], jax.jvp(fun, (strong,), (strong,))[1])
+
+
+def test_means_along_named_axes_are_as_weak_as_what_is_averaged():
+    """Also of integers and constants, which become floats."""
+
+    def mean(x):
+        return jax.vmap(lambda v: lax.pmean(v, "i"), axis_name="i")(x)
+
+    whole = lax.full_like(S, 2, "int32")
+    assert mean(X).weak_type and not mean(S).weak_type and not mean(whole).weak_type
+    weak_whole = jnp.stack([jnp.asarray(3)] * 3)
+    assert weak_whole.weak_type and mean(weak_whole).weak_type and mean(weak_whole).dtype == "float32"
+    assert jax.vmap(lambda v: lax.pmean(1, "i"), axis_name="i")(S).weak_type
+    np.testing.assert_array_equal(mean(weak_whole), [3.0, 3.0, 3.0])

@@ -13,6 +13,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.axes import at_front
 from catena.core.primitive import NoRule, Primitive
+from catena.core.structural import convert_element_type_p
 from catena.core.trace import leaf_value
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
@@ -23,6 +24,7 @@ from catena.lax.join import concatenate
 from catena.lax.named_axes import INSIDE_ONLY, axis_size, axis_tuple, group_size, groups_of, permute_rows
 from catena.lax.reductions import reduce_max, reduce_min, reduce_sum
 from catena.lax.shape import broadcast_in_dim
+from catena.lax.structure import like
 from catena.lax.varying import all_or_none, entering, numbers, psum_invariant_p, typed_names
 
 
@@ -192,13 +194,16 @@ def pmean(x, axis_name, *, axis_index_groups=None):
     Array([-1.,  0.,  1.], dtype=float32)
     """
     count = group_size(groups_of(axis_index_groups, axis_size(axis_name), equal=False), axis_name)
-    total = psum(tree_map(leaf_value, x), axis_name, axis_index_groups=axis_index_groups)
+    total = psum(x, axis_name, axis_index_groups=axis_index_groups)
 
     def mean(v):
-        dtype = get_aval(v).dtype
-        inexact = dtype if dtypes.is_inexact(dtype) else dtypes.canonicalize_dtype(np.float64)
-        size = np.asarray(count, inexact) if type(count) is int else convert_element_type(count, inexact)
-        return div(convert_element_type(v, inexact), size)
+        if type(v) in NUMBER and type(count) is int:
+            return v / count
+        aval = get_aval(v)
+        if not dtypes.is_inexact(aval.dtype):
+            inexact = dtypes.canonicalize_dtype(np.float64)
+            v = convert_element_type_p.bind(v, new_dtype=inexact, weak_type=aval.weak_type)
+        return div(v, like(v, count) if type(count) is int else convert_element_type(count, get_aval(v).dtype))
 
     return tree_map(mean, total)
 

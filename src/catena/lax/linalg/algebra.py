@@ -217,7 +217,7 @@ def eye_like(x):
 def diagonal(x):
     """The diagonals of square matrices."""
     aval = get_aval(x)
-    masked = mul(x, eye_like(x))
+    masked = mul(x, stacked(like(x, np.eye(aval.shape[-1])), aval.shape))  # as weak as x
     return reduce_sum_p.bind(masked, axes=(aval.ndim - 1,))
 
 

@@ -49,6 +49,7 @@ from catena.lax.linalg.algebra import (
 from catena.lax.linalg.solve import triangular_solve
 from catena.lax.scattering import scatter
 from catena.lax.shape import broadcast, broadcasted_iota, pad, slice_in_dim
+from catena.lax.structure import like
 from catena.lax.whole import whole
 from catena.lax.windowed import GatherDimensionNumbers, ScatterDimensionNumbers
 from catena.runtime import lapack
@@ -75,7 +76,7 @@ def cholesky_tangent(factor, t):
     inner = triangular_solve(factor, inner, left_side=True, lower=True)
     aval = get_aval(inner)
     halves = np.tril(np.ones(aval.shape[-2:])) - 0.5 * np.eye(aval.shape[-1])
-    return mm(factor, mul(inner, stacked(halves.astype(aval.dtype), aval.shape)))
+    return mm(factor, mul(inner, stacked(like(inner, halves), aval.shape)))
 
 
 cholesky_p = kernel_primitive("cholesky", lapack.potrf, abstract=_cholesky_abstract, jvp=_cholesky_jvp)

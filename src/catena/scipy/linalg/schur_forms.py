@@ -17,7 +17,7 @@ from catena.typing import ArrayLike
 
 
 @whole
-def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
+def schur(a: ArrayLike, output: str = "real") -> list[Array]:
     """The Schur decomposition ``a = z t z^H`` with unitary ``z``.
 
     Arguments:
@@ -25,7 +25,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
       output: "real", for ``t`` with a block of two rows for each pair of conjugate eigenvalues of a real matrix; or
         "complex", for triangular ``t``.
     Returns:
-      The tuple ``(t, z)``; NaN where a matrix is not finite.
+      The list ``[t, z]``, as in JAX; NaN where a matrix is not finite.
     Raises:
       ValueError: the matrices are not square, or the output is unknown. TypeError: they are not of floats.
 
@@ -38,7 +38,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     if output not in ("real", "complex"):
         raise ValueError(f"schur: output must be 'real' or 'complex', got {output!r}")
     a = jnp.asarray(a)
-    return tuple(complex_schur(a) if output == "complex" else lax.linalg.schur(a))
+    return list(complex_schur(a) if output == "complex" else lax.linalg.schur(a))
 
 
 @whole
