@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from catena.compiler.emit import checks, columns, integer_quotients, masks, ops, places, small, stages, streams, strided
+from catena.compiler.emit import (
+    checks,
+    columns,
+    integer_quotients,
+    masks,
+    ops,
+    places,
+    shared_divisors,
+    small,
+    stages,
+    streams,
+    strided,
+)
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter, constant_of
 from catena.compiler.emit.layout import Layout
@@ -127,6 +139,8 @@ class BodyWriter:
         elif self.width > 1 and self.nest.vector is not None and i in self.layout.loads_together:
             for c in copies:
                 _read_columns(self, self.layout.loads_together[i], self.nest.vector, c)
+        elif len(copies) > 1 and self.is_lanes(i) and self.layout.divisions.is_of_few(i):
+            _divided_by_few(self, i, copies)
         elif self.width == 1 or i not in self.layout.done_with_others[0]:
             for c in copies:
                 c.env[i] = self.one(i, s, c)
@@ -524,6 +538,14 @@ def _untold(body: BodyWriter, a: int, width: int) -> str | None:
         return None
     told = body.e.size(whole(s.attr), t.register)
     return None if isinstance(told, int) else body.e.splat(told, t.register, width)
+
+
+def _divided_by_few(body: BodyWriter, i: int, copies: list[Copy]) -> None:
+    """A quotient, in vectors that share the divisor."""
+    for c, x in zip(copies, shared_divisors.divide(body, i, copies), strict=True):
+        c.env[i] = x
+        if i in body.layout.told.stmts:
+            small.tell(body, i, x, c, body.width)
 
 
 def _for_all(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:

@@ -17,6 +17,7 @@ from catena.compiler.vector_math.inverses import MODERATE
 DIVIDERS = {"float": (16, 10), "double": (4, 16)}
 CORRECTING, AT_ONCE = 4, 2
 DIVIDED = frozenset(["div", "div_by_inverse", "sqrt"])  # what dividers do
+FEW = 4  # vectors that share what they are divided by, for which this is inverted in the innermost loop
 ROUNDED = {"float16": "quotient_of_halves", "bfloat16": "quotient_of_bfloat16"}  # to fewer bits than are computed
 
 
@@ -44,6 +45,19 @@ class Divisions:
         if self._is_of_integers(s, by):
             return "quotient_of_integers"
         return "one_of_quotients" if divided > 1 else "quotient"
+
+    def is_of_few(self, i: int) -> bool:
+        """Whether a quotient is made by what a few vectors share, and what changes in the loop in which they do."""
+        s, nest = self.nest.stmts[i], self.nest
+        if s.op != "div" or s.attr is not None or nest.unroll < FEW or nest.together is not None:
+            return False
+        by = s.args[1]
+        is_there = not self._is_in_lanes(by) and self._last(by) == self._last(i)
+        return is_there and self.function(i) in (*ROUNDED.values(), "quotient", "one_of_quotients")
+
+    def _last(self, i: int) -> int:
+        """The innermost loop in which a statement changes."""
+        return max((k for k, d in enumerate(self.nest.order) if self.nest.depends[i] >> d & 1), default=-1)
 
     def is_by_divider(self, i: int) -> bool:
         """Whether the divider does a division by what is inverted all the same: beside so much it takes no time, and
