@@ -1,9 +1,9 @@
 """The functions of mathematics beside JAX, jitted, in turns: `make bench-functions`.
 
-Every function of one array of `jnp` and of `scipy.special`, and the density, distribution function and quantiles of
-each distribution with parameters that are known, and the gradients of all that vary, at random arguments of their
-domains, for each size and dtype. Prints JAX's time over ours, worst first. On a machine that others use:
-``BENCH_CLOCK=processor``, and ``taskset`` to one core.
+Every function of one array of `jnp`, `nn` and of `scipy.special`, those of two arrays, and the density, distribution
+function and quantiles of each distribution with parameters that are known, and the gradients of all that vary, at
+random arguments of their domains, for each size and dtype (of integers and truths, no gradients). Prints JAX's time
+over ours, worst first. On a machine that others use: ``BENCH_CLOCK=processor``, and ``taskset`` to one core.
 """
 
 import functools
@@ -29,6 +29,10 @@ NUMPY = {
     POSITIVE: "sqrt log log2 log10 log1p reciprocal",
     ABOVE: "arccosh",
 }
+NEURAL = {
+    MODERATE: "relu relu6 elu celu selu gelu silu mish hard_sigmoid hard_silu hard_tanh log_sigmoid softplus "
+    "soft_sign squareplus sparse_plus sparse_sigmoid leaky_relu sigmoid",
+}
 SPECIAL = {
     ALL: "expit erf erfc ndtr log_ndtr i0e i1e i0 i1 dawsn",
     MODERATE: "erf erfc ndtr log_ndtr gamma gammaln digamma erfcx i0e",
@@ -42,7 +46,11 @@ OPERANDS = {
     "betaln": (None, 2.5), "beta": (None, 2.5), "gammainc": (2.5, None), "gammaincc": (2.5, None),
     "betainc": (3.0, 3.0, None), "polygamma": (1, None), "zeta": (2.5, None), "boxcox": (None, 0.5),
     "boxcox1p": (None, 0.5), "poch": (None, 1.5), "logaddexp": (None, None), "hypot": (None, None),
-    "power": (None, 1.7), "arctan2": (None, None),
+    "power": (None, 1.7), "arctan2": (None, None), "logaddexp2": (None, None), "add": (None, None),
+    "subtract": (None, None), "multiply": (None, None), "divide": (None, None), "floor_divide": (None, None),
+    "remainder": (None, None), "fmod": (None, None), "maximum": (None, None), "minimum": (None, None),
+    "float_power": (None, None), "copysign": (None, None), "nextafter": (None, None), "heaviside": (None, None),
+    "less": (None, None), "equal": (None, None), "logical_and": (None, None), "ldexp": (None, 3),
 }  # fmt: skip
 DISTRIBUTIONS = {
     "bernoulli": ((0, 1.99), (0.3,)), "beta": (SHARE, (2.0, 3.0)), "betabinom": ((0, 10.99), (10, 2.0, 3.0)),
@@ -55,17 +63,25 @@ DISTRIBUTIONS = {
 }  # fmt: skip
 GRADIENT = "gradient"
 METHODS = ("logpdf", "pdf", "logpmf", "pmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
-WITHOUT_GRADIENTS = "abs sign floor ceil rint trunc nan_to_num isfinite signbit spacing deg2rad rad2deg".split()
+WITHOUT_GRADIENTS = (
+    "abs sign floor ceil rint trunc nan_to_num isfinite signbit spacing deg2rad rad2deg floor_divide remainder fmod "
+    "copysign nextafter heaviside less equal logical_and ldexp"
+).split()
+POLYNOMIAL = (1, -2, 3, -1, 2, 1)
 DISCRETE = ("bernoulli", "betabinom", "binom", "geom", "nbinom", "poisson")
 
 
 def functions(jax) -> dict:
     """The functions and domains of their operands by their names, as far as the library has them."""
-    numpy, special, stats = (
-        importlib.import_module(f"{jax.__name__}.{m}") for m in ("numpy", "scipy.special", "scipy.stats")
+    numpy, special, stats, nn = (
+        importlib.import_module(f"{jax.__name__}.{m}") for m in ("numpy", "scipy.special", "scipy.stats", "nn")
     )
-    out = {}
-    for module, table in ((numpy, NUMPY), (special, SPECIAL)):
+    out = {
+        "gelu exact": (functools.partial(nn.gelu, approximate=False), [MODERATE]),
+        "polyval": (lambda x: numpy.polyval(numpy.asarray(POLYNOMIAL, x.dtype), x), [MODERATE]),
+        "power of arrays": (numpy.power, [POSITIVE, MODERATE]),
+    }
+    for module, table in ((numpy, NUMPY), (nn, NEURAL), (special, SPECIAL)):
         for domain, names in table.items():
             for name in names.split():
                 if hasattr(module, name):
@@ -109,27 +125,25 @@ def _with(function, operands):
 
 
 class Calls(dict):
-    """Calls by ``name dtype size``, made when they are asked for."""
+    """Calls by ``name dtype size``, made when they are asked for; without 64 bits but for float64 and int64."""
 
     def __init__(self, jax):
         self.jax, self.functions = jax, functions(jax)
-        jax.config.update("jax_enable_x64", True)
 
     def __missing__(self, key):
         name, dtype, size = key.rsplit(" ", 2)
         function, domains = self.functions[name]
+        self.jax.config.update("jax_enable_x64", dtype.endswith("64"))
         discrete = name.split(".")[0] in DISCRETE and "." in name
-        xs = [
-            self.jax.numpy.asarray(_arguments(d, int(size), k, discrete).astype(dtype)) for k, d in enumerate(domains)
-        ]
+        xs = [self.jax.numpy.asarray(_arguments(d, int(size), k, discrete, dtype)) for k, d in enumerate(domains)]
         self.clear()  # one at a time
         self[key] = functools.partial(self.jax.jit(function), *xs)
         return self[key]
 
 
-def _arguments(domain, size, seed, discrete) -> np.ndarray:
+def _arguments(domain, size, seed, discrete, dtype) -> np.ndarray:
     x = np.random.default_rng(seed).uniform(*domain, size)
-    return np.floor(x) if discrete else x
+    return np.asarray(x > sum(domain) / 2 if dtype == "bool" else np.floor(x) if discrete else x, dtype)
 
 
 def measure(pair, name, dtype, options) -> list:
@@ -154,6 +168,7 @@ def main():
     parser = options_of(__doc__.splitlines()[0], rounds=4, seconds=0.02)
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="elements, joined by commas")
     parser.add_argument("--dtypes", default=",".join(DTYPES), help="dtypes, joined by commas")
+    parser.add_argument("--values", action="store_true", help="leave out gradients")
     parser.add_argument("--below", type=float, default=1.0, help="show rows below this")
     options = parser.parse_args()
     if options.serve:
@@ -165,6 +180,8 @@ def main():
     try:
         for name in names:
             for dtype in options.dtypes.split(","):
+                if name.endswith(GRADIENT) and (options.values or not dtype.startswith("float")):
+                    continue
                 try:
                     rows += measure(pair, name, dtype, options)
                 except RuntimeError as error:

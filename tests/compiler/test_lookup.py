@@ -59,6 +59,15 @@ def test_centres_lie_where_the_function_is_nearly_a_float():
             assert rest < 0.06 * float(np.spacing(value)) or centre == 0 or value > 0.9999
 
 
+@pytest.mark.parametrize("name", EXACT)
+def test_the_first_piece_ends_below_the_edge_and_other_values_lie_above(name):
+    """So the greater one of a piece's value and of the lesser one of argument and edge is what a piece begins with."""
+    table, fit = getattr(pieces, name.upper()), fit_pieces.FITS[name.upper()]
+    (first, _, end), *others = fit.bounds()
+    assert table.pieces.values[first] == 0 and end < 0.9 * table.edge
+    assert min(table.pieces.values[entry] for entry, _, _ in others) > 1.1 * table.edge
+
+
 @pytest.mark.parametrize("name, bound", [("erf", 0.73), ("tanh", 0.76)])
 def test_errors_between_the_ends(name, bound):
     """Errors of a share of all floats, which are less than those by sixteen pieces of degree 6 (0.764 and 0.786)."""

@@ -188,8 +188,7 @@ def logistic(x: Value, small: Value | None = None) -> Value:
     power = power_of_two(n_integer, x.elem)
     other = fma(power * r, horner(r, tables.EXP2[x.elem]), power)
     total = other + 1.0
-    above = x < 0.0  # where the exponential is the greater of both
-    lost = select(above, 1.0, other) - (total - select(above, other, 1.0))
+    lost = minimum(other, 1.0) - (total - maximum(other, 1.0))
     result = 1.0 / total
     result = fma(result, fma(-result, lost, fma(-result, total, 1.0)), result)
     if small is not None:

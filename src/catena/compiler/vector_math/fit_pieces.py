@@ -31,7 +31,7 @@ class Fit(NamedTuple):
     offset: float
     shift: int
     degree: int  # of a piece
-    first: float | None  # of an odd function, the lower end of the number that tells the second piece
+    first: float | None  # of an odd function, between the end of its first piece and the values of the others
 
     @property
     def is_odd(self) -> bool:
@@ -56,8 +56,8 @@ def normal_tail(a):
 
 # Of the offsets that were tried, these have the least errors over all floats, of the first two 0.73 and 0.76 units.
 FITS = {
-    "ERF": Fit(scipy.special.erf, 3.97, 0.3147, 1.25, 20, 7, 1.375),
-    "TANH": Fit(np.tanh, 9.1, 1.6475, 1.0, 22, 7, 1.5),
+    "ERF": Fit(scipy.special.erf, 3.97, 0.3147, 1.25, 20, 7, 0.5),
+    "TANH": Fit(np.tanh, 9.1, 1.6475, 1.0, 22, 7, 0.375),
     "NORMAL_TAIL": Fit(normal_tail, 14.5, 1.0, 1.0, 22, 8, None),
 }
 

@@ -76,12 +76,13 @@ def subnormal_name(width: int) -> str:
 
 def subnormal(width: int) -> str:
     """Which of so many floats are subnormal numbers."""
-    bits, truth, least = Type("i32", width), Type("i1", width), 1 << FORMATS["float"].mantissa_bits
+    bits, truth, least, half = Type("i32", width), Type("i1", width), 1 << FORMATS["float"].mantissa_bits, 1 << 31
     lines = [
         f"%bits = bitcast {Type('float', width)} %x to {bits}",
         f"%size = and {bits} %bits, {literal(bits, (1 << 31) - 1)}",
-        f"%less = sub {bits} %size, {literal(bits, 1)}",
-        f"%is = icmp ult {bits} %less, {literal(bits, least - 1)}",
+        # An unsigned comparison by a signed one, the only one that processors without AVX-512 have.
+        f"%less = add {bits} %size, {literal(bits, half - 1)}",
+        f"%is = icmp slt {bits} %less, {literal(bits, least - 1 - half)}",
         f"ret {truth} %is",
     ]
     return _subnormal(width, lines)

@@ -15,7 +15,7 @@ from catena.core.named import NamedTuple
 from . import helpers
 from .double_double import Pair, fast_two_sum
 from .helpers import SIZE, Choice, Part
-from .text import FORMATS, Type, Value, copysign, fabs, fma, if_any, literal, minimum, select
+from .text import FORMATS, Type, Value, fabs, fma, if_any, literal, maximum, minimum, select
 
 
 class Pieces(NamedTuple):
@@ -44,8 +44,8 @@ class Pieces(NamedTuple):
 class Rising(NamedTuple):
     """An odd function that rises from the origin to 1, where it is beyond ``end``.
 
-    The piece of ``a`` is told by three bits, from ``shift`` on, of ``a * scale + offset``. In the first one, where that
-    number is below ``edge``, the function is ``a`` and the piece's polynomial.
+    The piece of ``a`` is told by three bits, from ``shift`` on, of ``a * scale + offset``. In the first one, which ends
+    below ``edge``, the function is ``a`` and its polynomial; the values of the others are greater than ``edge``.
     """
 
     end: float
@@ -63,8 +63,10 @@ class Rising(NamedTuple):
         index = place.bits().shift_right_logical(self.shift)
         t = self.pieces.off_centre(a, index)
         slope = self.pieces.slope(index, t)
-        result = fma(slope, t, select(place < self.edge, a, self.pieces.value(index)))
-        return copysign(if_any(subnormal, lambda: [select(subnormal, self.near_zero(whole), result)], [result])[0], x)
+        result = fma(slope, t, maximum(self.pieces.value(index), minimum(a, self.edge)))  # a choice without a mask
+        size = if_any(subnormal, lambda: [select(subnormal, self.near_zero(whole), result)], [result])[0]
+        sign = (x.bits() ^ fabs(x).bits()) | size.bits()  # of what is not below zero
+        return sign.as_float(x.elem)
 
     def near_zero(self, a: Value) -> Value:
         """What the first piece is for subnormal numbers, rounded once."""
