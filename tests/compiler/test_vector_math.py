@@ -115,6 +115,16 @@ def test_angles_next_to_multiples_of_half_pi():
             assert accuracy.error(value, accuracy.mp.cos(point), "double") <= 1.0
 
 
+def test_log_gamma_next_to_its_poles_and_between_them_is_rounded_once():
+    """Down to -2 by that of a number below one, from there on by that of a greater one."""
+    steps = 2.0 ** -np.linspace(1, 22, 40)
+    x = np.concatenate([-steps, -1 + steps, -1 - steps, -2 + steps, -2 - steps, -(2.0 ** -np.arange(23, 143, 3))])
+    x = np.random.default_rng(5).permutation(x.astype(np.float32))
+    x = np.resize(x, -(-len(x) // 16) * 16)
+    for place, got in zip(x.tolist(), harness.Compiled("lgamma", "float", 16)(x).tolist()):
+        assert accuracy.error(got, accuracy.reference_lgamma(accuracy.mp.mpf(place)), "float") <= 0.51, place
+
+
 def test_subnormals_are_not_flushed():
     x = np.full(16, 1e-40, np.float32)
     assert (harness.Compiled("sin", "float", 8)(x) == x).all()

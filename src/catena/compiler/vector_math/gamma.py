@@ -48,16 +48,26 @@ def lgamma_of_double(x: Value) -> Value:
 
 
 def lgamma_of_float(x: Value) -> Value:
-    """The same of a widened float, to be rounded to one. Among negative numbers are zeros of the function: a difference
-    there has as many digits as a float only if its terms have those of a double.
+    """The same of a widened float, to be rounded to one. Above -2 it is far from zero, and follows from that of a
+    number below one by the recurrence, with the same logarithm. Below are zeros of the function: a difference there
+    has as many digits as a float only if its terms have those of a double.
     """
-    result, mirrored = short_lgamma(select(x < 0.0, 1.0, x)), is_mirrored(x)
+    near, deep = (x < 0.0) & (x > -2.0), is_mirrored(x) & (x < -2.0)
+
+    def by_recurrence() -> list[Value]:
+        further, next_ = x < -1.0, x + 1.0
+        product = fabs(select(further, x * next_, x))
+        return [select(near, select(further, next_ + 1.0, next_), positive), select(near, product, 1.0)]
+
+    positive = select(x < 0.0, 1.0, x)
+    moved, product = if_any(near, by_recurrence, [positive, x.like(1.0)])
+    result = short_lgamma(moved, product)
 
     def rare() -> list[Value]:
         ratio = half_turn_sine(x)
-        return [select(mirrored, -rounded_log(select(mirrored, ratio, 1.0)) - plain_lgamma(reflection(x)), result)]
+        return [select(deep, -rounded_log(select(deep, ratio, 1.0)) - plain_lgamma(reflection(x)), result)]
 
-    return with_poles(x, if_any(mirrored, rare, [result])[0])
+    return with_poles(x, if_any(deep, rare, [result])[0])
 
 
 lgamma = through_double(lgamma_of_double, floats=lgamma_of_float)
@@ -94,9 +104,15 @@ def with_poles(x: Value, result: Value) -> Value:
     return select(is_pole(x) | x.equals(INFINITY), INFINITY, result)
 
 
-def short_lgamma(z: Value) -> Value:
-    """To single precision; of positive doubles, NaN and infinity."""
-    return lgamma_of_parts(z, short_log, lambda d: fitted_to(text, fitted.LGAMMA_SINGLE, d), short_stirling)
+def short_lgamma(z: Value, product: Value | None = None) -> Value:
+    """To single precision, of positive doubles, NaN and infinity; less the logarithm of a `product`, which is one where
+    z is 2.5 and more.
+    """
+
+    def log_(x: Value) -> Value:
+        return short_log(x if product is None else x * product)
+
+    return lgamma_of_parts(z, log_, lambda d: fitted_to(text, fitted.LGAMMA_SINGLE, d), short_stirling)
 
 
 def plain_lgamma(z: Value) -> Value:
