@@ -19,8 +19,12 @@ demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
 
 test: $(VENV)/.has-test    # all tests, and every example in every docstring
-	$(BIN)/python -m compileall -q src/catena    # once, not in each of the processes that tests start
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+	$(BIN)/python -m compileall -q -j 2 src/catena tests    # once, not in each of the processes
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q --assert=plain || $(EXPLAINED)
+
+# What fails is run again with the values that an assertion compared. To rewrite all tests so that these are known takes
+# each process as long as all else that it does before the first test.
+EXPLAINED = { $(BIN)/python -m pytest -q --last-failed --maxfail 20; exit 1; }
 
 test-every: $(VENV)/.has-test    # the tests with all cases of the long tables of which `make test` tries a share; PART=k/n makes a part
 	CATENA_EVERY_CASE=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q $(if $(PART),--part $(PART))

@@ -6,16 +6,24 @@ decisions in `decisions/README.md`, from their titles; and in `differences.md` t
 import ast
 import re
 import sys
+import tokenize
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parent / "src" / "catena"
 
 
+def docstring(path: Path) -> str:
+    """A file's docstring, for which the rest of it is not read: the first token beside comments and empty lines."""
+    with path.open() as file:
+        tokens = (t for t in tokenize.generate_tokens(file.readline) if t.type not in (tokenize.COMMENT, tokenize.NL))
+        first = next(tokens)
+    return ast.literal_eval(first.string) if first.type == tokenize.STRING else ""
+
+
 def first_line(path: Path) -> str:
     """The first paragraph of a file's docstring, up to the end of its first sentence."""
-    docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
-    paragraph = " ".join(docstring.split("\n\n")[0].split())
+    paragraph = " ".join(docstring(path).split("\n\n")[0].split())
     sentence = paragraph.split(". ")[0]
     return sentence if sentence.endswith(".") or not sentence else sentence + "."
 

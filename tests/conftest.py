@@ -168,6 +168,7 @@ def pytest_collection_finish():
     """What is collected stays: the garbage collector need not look through 30,000 tests again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)  # no test hangs on when garbage is looked for
 
 
 @pytest.hookimpl(tryfirst=True)

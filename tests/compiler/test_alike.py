@@ -78,6 +78,7 @@ def check_texts(closed, machine, monkeypatch):
     assert found == written()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("machine", [X86_64_V3, X86_64], ids=["vectors of 256 bits", "vectors of 128 bits"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_texts_are_those_of_nests_that_are_planned_one_by_one(name, machine, monkeypatch):

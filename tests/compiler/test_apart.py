@@ -70,7 +70,7 @@ def test_few_long_rows_are_left_to_threads():
     np.testing.assert_array_equal(program(x, i, u), np.float32([[40_000, 0, 0, 0]] * 8))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "uint8"])
 @pytest.mark.parametrize("rows", [3, 7, 24, 77, 1024, 20_000, 20_001])
 def test_updates_of_a_single_column(rows, dtype):

@@ -19,6 +19,7 @@ def taken(b, x, i):
     return b.map("neg", take_last(b, x, i))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("count", [1, 3, 40, 5000, 2_000_000])
 @pytest.mark.parametrize("bad", [10, -1, 2**31 - 1])
 def test_a_load_beyond_its_value_is_an_error_that_names_it(count, bad):

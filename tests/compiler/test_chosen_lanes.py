@@ -18,7 +18,7 @@ DTYPES = {"bool": bool, "uint8": np.uint8, "int16": np.int16, "float16": np.floa
 unchecked = pytest.mark.skipif(context.check_bounds, reason="in checked mode, each element is read by itself")
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", [2, 3, 7, 12, 16])
 def test_elements_at_places_of_each_row(dtype, width):
@@ -33,7 +33,7 @@ def test_elements_at_places_of_each_row(dtype, width):
         np.testing.assert_array_equal(beyond, kept)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float16", "bfloat16"])
 @pytest.mark.parametrize("start", range(5))
 def test_small_elements_of_longer_rows(dtype, start):
@@ -58,7 +58,7 @@ def test_small_elements_are_gathered_by_words():
     assert "gather.v16i32" in text and "gather.v16i8" not in text
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", [3, 7, 16])
 def test_places_that_are_the_same_in_each_row(dtype, width):
@@ -69,7 +69,7 @@ def test_places_that_are_the_same_in_each_row(dtype, width):
             np.testing.assert_array_equal(jax.jit(turned)(x, np.int32(by)), np.roll(x, -by, 1))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("width", [2, 3, 5, 8, 13])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool"])
 def test_folds_of_truths(dtype, width):
@@ -105,6 +105,7 @@ def test_arrays_that_are_made_of_no_argument_stand_between_no_kernels():
     np.testing.assert_array_equal(attacked(q), np.sum((gaps == 0) | (gaps == abs(rows[:, None] - rows)), (1, 2)))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "float32"])
 @pytest.mark.parametrize("size", [3, 30, 128, 256])
 def test_small_tables(dtype, size):

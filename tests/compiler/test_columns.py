@@ -84,6 +84,7 @@ def test_how_columns_are_written():
     assert "<16 x i32>" in written(lambda z: jnp.tile(z, (1, 4)), z)  # two halves are one unit
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float16", "float32", "int32"])
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_columns_that_are_folded(dtype, n):

@@ -89,6 +89,7 @@ def test_what_is_written_over_arguments_that_the_other_reads():
         assert not any(concurrent.meet(one, other) for one in memory[:count] for other in memory[count:])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("donated", [(), (0, 1, 2)])
 @pytest.mark.parametrize("depth, rows, width", [(4, 32, 128), (4, 17, 130), (5, 40, 96)])
 def test_results_are_those_of_steps_in_order(depth, rows, width, donated):

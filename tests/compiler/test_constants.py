@@ -49,7 +49,7 @@ def test_functions_of_constants_are_what_is_computed():
     assert [bool(a) for a in jax.jit(lambda: [lax.bitwise_not(x) for x in truths])()] == [True, False]
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("op", sorted(constants.NEUTRAL))
 @pytest.mark.parametrize("number", [0, -0.0, 1, 2, np.inf, -np.inf, True, False])
 def test_a_constant_operand_changes_nothing_that_another_would_not(op, number):
@@ -96,6 +96,7 @@ def test_the_least_and_the_greatest_integer_beside_others(dtype):
         assert f" = {function.__name__}" not in beside.lower(x).compile().as_text("nests")
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("exponent", [2.0, 0.5, -1.0, 3.0])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_powers_have_their_bits_whatever_tells_the_exponent(dtype, exponent):
@@ -356,7 +357,7 @@ def test_no_float_is_below_itself(dtype):
             assert not any("load" in nest for nest in nests(lambda x, f=f: f(x, x), x))
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32", "uint8"])
 @pytest.mark.parametrize(
     "shape, axis", [((2, 4000), 0), ((300, 7), 1), ((3, 5, 40), (0, 2)), ((5000,), 0), ((0, 5), 0)]

@@ -42,7 +42,7 @@ def check_product(lhs, rhs, sizes, dtype, rng):
     check(lambda b, x, y: b.dot_general(x, y, numbers, dtype), expected, x, y)
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(9)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("m, n, k", [(33, 70, 29), (9, 129, 64), (100, 10, 31), (64, 64, 64), (16, 300, 50)])
 @pytest.mark.parametrize("lhs, rhs", [("ik", "kj"), ("ki", "kj"), ("ik", "jk"), ("ki", "jk")])
@@ -297,7 +297,7 @@ def test_tasks_do_several_small_members_of_a_batch(members, size):
     assert tasks.total == 1 if members * size**3 < X86_64_V4.products.tasks.members else 2 <= tasks.total <= 32
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize(
     "members, m, n, k", [(1, 9, 9, 9), (7, 8, 8, 8), (150, 13, 20, 17), (501, 16, 16, 16), (70, 24, 40, 12)]

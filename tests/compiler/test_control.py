@@ -340,6 +340,7 @@ def test_cumulative_along_every_axis_of_a_batch():
         )
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("length", [0, 1, 2, 9])
 def test_items_of_loops_are_counted_on(length, reverse):

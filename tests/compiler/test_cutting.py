@@ -25,7 +25,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.share(10)
+@pytest.mark.share(20)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("shape", [(1000, 7), (64, 3), (67, 15), (5, 5), (2000, 2), (130, 33)])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])

@@ -143,6 +143,7 @@ def test_outer_products(n):
     np.testing.assert_allclose(found[1], products, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "complex64"])
 @pytest.mark.parametrize("n", [2, 3, 5, 6, 16, 17])
 def test_carries_of_any_size_are_copied(dtype, n):

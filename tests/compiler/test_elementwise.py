@@ -19,7 +19,7 @@ def ints(shape, dtype):
     return rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("shape", SIZES)
 @pytest.mark.parametrize("dtype", [*FLOATS, np.float16, ml_dtypes.bfloat16])
 def test_arithmetic_floats(shape, dtype):
@@ -29,7 +29,7 @@ def test_arithmetic_floats(shape, dtype):
             check(lambda b, x, y, op=op: b.map(op, x, y), np.asarray(fn(x, y)).astype(dtype), x, y)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("shape", [(), (3,), (100,), (5, 7)])
 @pytest.mark.parametrize("dtype", INTS)
 def test_arithmetic_ints(shape, dtype):
@@ -100,7 +100,7 @@ def test_float_to_int_saturates():
 ALL = [np.bool_, *INTS, *FLOATS, np.float16, ml_dtypes.bfloat16, np.complex64, np.complex128]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("source", ALL)
 @pytest.mark.parametrize("target", ALL)
 def test_convert(source, target):
@@ -198,6 +198,7 @@ def test_every_value_of_a_narrow_float(name):
         np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(wanted[wanted == 0]))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "op", "exp log1p tanh sin cos sqrt rsqrt logistic erf expm1 floor ceil sign abs neg cbrt square".split()
 )

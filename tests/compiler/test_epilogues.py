@@ -161,6 +161,7 @@ def test_short_rows_are_folded_by_a_kernel_of_their_own():
         np.testing.assert_array_equal(f(x, w), expected)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("columns", [8, 12, 16, 24])
 @pytest.mark.parametrize("rows", [100, 500])
 def test_functions_of_short_rows_have_a_kernel_of_their_own(rows, columns):

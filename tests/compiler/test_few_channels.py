@@ -23,7 +23,7 @@ def test_channels(layout, channels, kernel):
     check(x, w, layout, window_strides=(1, 1), padding=((1, 2), (3, 0)))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("options", WAYS)
 @pytest.mark.parametrize("groups", ["none", "features", "batch"])
@@ -45,7 +45,7 @@ def test_types(dtype):
     check(x, w, "NCHW", **WAYS[0])
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 @pytest.mark.parametrize("options", WAYS)
 @pytest.mark.parametrize("outputs", [1, 2])
@@ -86,7 +86,7 @@ def test_a_batch_has_the_bits_of_its_members():
     np.testing.assert_array_equal(f(x), jnp.concatenate([f(x[i : i + 1]) for i in range(4)]))
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float16"])
 @pytest.mark.parametrize("window", [(3, 2), (3, 12), (1, 1)])
@@ -114,6 +114,7 @@ def test_zeros_and_nans():
     np.testing.assert_array_equal(np.isnan(most), [False, True, True, False, False])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("outputs, groups", [(1, 1), (4, 1), (16, 1), (4, 4), (8, 4)])
 def test_no_convolution_is_negative_zero(dtype, outputs, groups):
@@ -159,6 +160,7 @@ def test_kernels_that_fit_nowhere(dtype, channels, groups, padding):
     assert got.dtype == dtype and got.shape == (2, outputs, 3 if padding[0] == (0, 0) else 0, 0)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("operation, init", [(jax.lax.add, 0), (jax.lax.add, 3), (jax.lax.mul, 1), (jax.lax.max, -9)])
 @pytest.mark.parametrize("window", [3, 40])
 def test_windows_that_fit_nowhere(operation, init, window):
@@ -168,7 +170,7 @@ def test_windows_that_fit_nowhere(operation, init, window):
         assert got.shape == (0, 4)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("taps", [33, 64, 256, 257])
 @pytest.mark.parametrize("padding", [(0, 0), (5, 40), (-2, 3)])
 def test_long_rows_of_taps(taps, padding):
@@ -182,7 +184,7 @@ def test_long_rows_of_taps(taps, padding):
     np.testing.assert_allclose(got, wanted, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("outputs", [2, 3, 5, 8])
 @pytest.mark.parametrize("taps, inputs", [(2, 8), (4, 4), (1, 16), (2, 4), (3, 8)])
 def test_terms_that_fill_a_vector_once(outputs, taps, inputs):

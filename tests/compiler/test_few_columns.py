@@ -132,7 +132,7 @@ def test_small_products_are_by_tiles_where_lanes_would_be_columns():
     assert "contract" not in program("bij,bjk->bik", (50, 8, 4), (50, 4, 8))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("count", [2, 5, 8, 9, 12])
 @pytest.mark.parametrize("rows", [3, 40, 200])

@@ -15,7 +15,7 @@ def arrays(*shapes, whole=False, dtype=np.float32):
     return [(rng.integers(-3, 4, s) if whole else rng.normal(size=s)).astype(dtype) for s in shapes]
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(16)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "CHWN"])
 @pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize("options", WAYS)
@@ -33,6 +33,7 @@ def test_kernels(layout, kernel):
     check(x, w, layout, window_strides=(1, 1), padding=((2, 0), (1, 3)))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float16", "int8"])
 def test_types(layout, dtype):

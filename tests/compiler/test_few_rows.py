@@ -40,7 +40,7 @@ def rows_of(shape, dtype, mode):
     return lambda i, u: jnp.zeros(shape, dtype).at[i].add(u, mode=mode)
 
 
-@pytest.mark.share(10)
+@pytest.mark.share(20)
 @pytest.mark.parametrize("mode", ["clip", "drop"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("count", COUNTS)

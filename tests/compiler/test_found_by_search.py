@@ -34,6 +34,7 @@ def test_cumlogsumexp_of_one_element():
     agrees(lambda x: lax.cumlogsumexp(x, 1), jnp.asarray([[1.0], [-2.0]]))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("shape, axis", [((100, 2), 1), ((2, 100), 0), ((37, 5), 1), ((4, 50, 3), 2), ((3, 40), 1)])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_running_functions_of_many_rows_at_once(shape, axis, reverse):
@@ -119,7 +120,7 @@ READ_AGAIN = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", READ_AGAIN)
 @pytest.mark.parametrize("begin", [lambda x: x, lambda x: x + 1, lambda x: x.T])
 def test_updates_that_read_what_they_change(name, begin):
@@ -175,7 +176,7 @@ def test_what_is_made_of_one_large_array_is_made_again(steps, is_stored):
     np.testing.assert_allclose(jax.jit(f)(x), f(x), rtol=1e-5)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(7)
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 @pytest.mark.parametrize("shape", [(5, 3, 70), (4, 64, 64), (3, 9, 7)])
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "argmin", "any", "mean"])

@@ -47,7 +47,7 @@ def test_lengths(n, dtype):
     check("IRFFT", numbers((3, n // 2 + 1), dtype), (n,))
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("rows", [1, 7, 8, 15, 16, 17, 33])
 @pytest.mark.parametrize("n", [6, 40, 420])

@@ -25,6 +25,7 @@ def test_windows_of_a_batch(i):
     np.testing.assert_array_equal(made, np.stack([xs[:, k : k + 3] for k in starts], 1))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("mode", ["fill", "clip", "wrap"])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_takes_of_what_is_joined(mode, axis):
@@ -180,6 +181,7 @@ TABLES = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("n", [2, 10, 100])
 def test_rows_of_tables_that_places_make(name, n):

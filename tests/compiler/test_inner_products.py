@@ -63,6 +63,7 @@ def test_nothing_is_written_for_them(case):
     assert text.count("nest for") + text.count("nest reduce") == 1
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtypes", [("bfloat16", "bfloat16"), ("float16", "float16"), ("bfloat16", "float32")])
 @pytest.mark.parametrize("spec, shape", [("k,k->", (5000,)), ("ik,ik->i", (90, 70)), ("ki,ki->i", (70, 90))])
 def test_halves_are_widened_where_they_are_multiplied(spec, shape, dtypes):

@@ -38,7 +38,7 @@ def updated(x, index, kind: str, v):
     return out
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex64", "float16"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_updates_of_parts(kind, dtype):
@@ -157,7 +157,7 @@ PLACES = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bfloat16"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_updates_at_computed_places(kind, dtype):

@@ -97,6 +97,7 @@ def test_no_lane_of_small_numbers_is_divided_by_itself():
     assert "@catena_quotient_i64x8" in text and "@catena_quotient" not in by_eight
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["int32", "uint32"])
 @pytest.mark.parametrize("count", [1, 5, 13, 4099])
 def test_divisors_that_the_text_does_not_tell(dtype, count):

@@ -30,7 +30,7 @@ def real(dtype):
     return np.zeros(0, dtype).real.dtype
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("batch", [(), (3,), (2, 2), (0,)])
 def test_cholesky_and_triangular_solve(dtype, batch):
@@ -78,6 +78,7 @@ def test_cholesky_of_an_indefinite_matrix_is_nan():
     np.testing.assert_array_equal(got, np.stack([np.eye(3), np.full((3, 3), np.nan)]))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("n", [16, 17, 32, 33])
 @pytest.mark.parametrize("size", [2.0**-100, 1, 2.0**20, 2.0**60])
 def test_cholesky_of_covariances_of_what_lies_far_apart(n, size):
@@ -103,7 +104,7 @@ def test_cholesky_of_subnormal_matrices():
         np.testing.assert_allclose(factor(a[:20, :20]), wide[:20, :20], rtol=1e-3, atol=1e-6 * 2.0**-60)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(4, 4), (6, 3), (3, 6), (2, 4, 4), (1, 1)])
 def test_factorisations(dtype, shape):
@@ -241,6 +242,7 @@ def test_fft():
 # ---- Fourier transforms
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("shape", [(8,), (3, 12), (2, 5, 6), (0, 4), (2,)])
 @pytest.mark.parametrize("kind", ["fft", "ifft", "rfft", "irfft"])
 def test_fourier_transforms_in_loops(shape, kind):
@@ -255,6 +257,7 @@ def test_fourier_transforms_in_loops(shape, kind):
     np.testing.assert_allclose(total, wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", ["fft", "ifft", "rfft", "irfft"])
 @pytest.mark.parametrize("public", [False, True], ids=["compiled module", "public functions"])
 def test_fourier_transforms_by_scipy(kind, public, monkeypatch):

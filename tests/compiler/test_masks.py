@@ -126,6 +126,7 @@ def test_what_is_computed_for_a_pad_is_computed_before_it_where_the_border_is_wi
 DROPPED = {"all": (0, 50), "half": (0, 100), "none": (50, 99), "some below": (-60, 50)}
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", DROPPED)
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_updates_beyond_an_array(name, dtype):

@@ -45,7 +45,7 @@ def times_turned(x, w):
 SHAPES = [(1, 300, 130), (1, 1024, 96), (2, 200, 200), (8, 513, 65), (9, 160, 208), (40, 600, 100), (130, 128, 150)]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("kind", ["usual", "small", "special"])
 @pytest.mark.parametrize("dtype", NARROW)
 @pytest.mark.parametrize("f", [times, times_turned])

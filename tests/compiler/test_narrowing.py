@@ -22,7 +22,7 @@ def turned(x, k):
     return jnp.take_along_axis(x, (jnp.arange(n) + k) % n + jnp.zeros_like(x, jnp.int32), -1)
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(9)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bool", "int16"])
 @pytest.mark.parametrize("n", [2, 3, 7, 16, 33, 100])
 @pytest.mark.parametrize("k", [0, 1, -5, 2**31 - 1, 2**40 + 3])
@@ -51,6 +51,7 @@ def test_what_places_are_computed_by(op):
     np.testing.assert_array_equal(made, x[np.asarray(places(i))] * 2)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("by", [1, 3, 10, -10, 2**40])
 @pytest.mark.parametrize("first", [0, -700, 2**31 - 300, 2**33])
 def test_updates_at_quotients(by, first):

@@ -25,6 +25,7 @@ def is_a_choice(f, *xs) -> bool:
     return "scatter" not in graph(f, *xs)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex64", "float16"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_update_of_each_row(kind, dtype):

@@ -46,7 +46,7 @@ def test_top_k(shape, k):
     check(lambda b, x: b.top_k(x, k), [np.take_along_axis(x, order, -1), order.astype(np.int32)], x)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "int8", "uint16", "int32", "bool"])
 @pytest.mark.parametrize(
     "shape,axis,k", [((6, 37), 1, 3), ((37, 6), 0, 4), ((3, 5, 4), 1, 2), ((2, 1024), 1, 4), ((0, 7), 1, 3)]
@@ -72,7 +72,7 @@ def test_the_few_greatest_of_short_rows_are_not_sorted():
     assert "min" not in text(300, 5) and "min" not in text(1025, 4)
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(16)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.uint16, np.int64, np.bool_])
 @pytest.mark.parametrize("shape,k", [((3, 1000), 5), ((200_000,), 100), ((200_003,), 9000), ((3, 70_001), 64)])
 @pytest.mark.parametrize("order", ["random", "ascending", "descending"])

@@ -173,6 +173,7 @@ def test_what_tasks_pack_takes_no_memory_of_the_program():
     assert [step.name for _, step in program.steps()] == ["contract"] and not program.arena_bytes
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("n", [128, 200, 520])
 @pytest.mark.parametrize("rows", [20, 70, 301])
 def test_tasks_pack_whole_panels_and_the_columns_beyond(rows, n):
@@ -292,7 +293,7 @@ def test_transposed_panels_follow_the_lines_that_they_read():
     assert pack.nest.tile is not None and pack.nest.order[-1] == pack.nest.tile
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
 @pytest.mark.parametrize("m, k, n", [(256, 512, 512), (100, 303, 130), (300, 1100, 161), (1700, 250, 200)])
 def test_tasks_turn_panels_of_a_transposed_operand(m, k, n, dtype):

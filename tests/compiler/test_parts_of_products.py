@@ -41,7 +41,7 @@ CASES = [
 ]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.complex64])
 @pytest.mark.parametrize("f", [f for f, _ in CASES], ids=[what for _, what in CASES])
 def test_whole_numbers(f, dtype):

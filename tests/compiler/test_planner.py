@@ -35,7 +35,7 @@ def move(x, i):
     return lax.dynamic_update_slice(x, lax.dynamic_slice(x, (2 * i,), (2,)), (i,))
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("n", [9, 40, 1000])  # in slots on the stack, and in turns with other memory
 @pytest.mark.parametrize("kept", KEPT)
 @pytest.mark.parametrize("name", STEPS_OF)

@@ -32,7 +32,7 @@ def planned(f, *args):
     return compiler.program_of(jax.make_jaxpr(f)(*args), machine=X86_64_V4)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("left, right", [("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"), ("uint8", "uint8")])
 @pytest.mark.parametrize("terms", [16, 258, 259, 1024, 1025, 3000])
 def test_products_are_exact(left, right, terms):
@@ -67,7 +67,7 @@ def test_they_are_multiplied_as_floats():
     assert "float" not in products(64, 1)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("spec", ["mk,kn->mn", "km,kn->mn", "mk,nk->mn", "bmk,bkn->bmn", "mbk,nbk->bmn"])
 @pytest.mark.parametrize("sizes", [(2, 100, 33), (8, 64, 64), (31, 33, 63), (33, 47, 50), (100, 64, 1025)], ids=str)
 def test_signed_ones_are_multiplied_as_they_are(spec, sizes):
@@ -98,6 +98,7 @@ def test_narrow_results_are_the_low_bits_of_sums(dtype):
         np.testing.assert_array_equal(made, exact)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("left, right", [("int8", "int8"), ("int8", "uint8"), ("uint8", "uint8")])
 @pytest.mark.parametrize("terms", [70, 1100])
 def test_negative_sums_wrap_around_in_numbers_without_a_sign(left, right, terms):

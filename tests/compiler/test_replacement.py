@@ -88,6 +88,7 @@ def test_what_was_written_is_handed_on(case):
     check(f, jnp.asarray(X))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("trips", [0, 1, 2, 3, 5])
 @pytest.mark.parametrize("offsets", [(-1, 1), (-2, 2), (-3, -1)], ids=str)
 def test_loops_of_few_iterations_begin_with_what_was_there(offsets, trips):

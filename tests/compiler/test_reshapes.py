@@ -103,7 +103,7 @@ def test_groups_are_computed_as_rows_of_all_channels():
 kinds = [jnp.sum, jnp.max, jnp.min, jnp.prod, jnp.any, jnp.all]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("f", kinds)
 @pytest.mark.parametrize("dtype", [np.int32, np.float32, np.float16, np.uint8, np.complex64, bool])
 def test_folds_of_groups_and_places(f, dtype):

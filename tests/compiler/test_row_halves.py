@@ -103,6 +103,7 @@ def test_rows_that_read_others_are_not(mixed):
     np.testing.assert_allclose(jax.jit(f)(w, h), expected, atol=1e-4)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("steps", [16, 17, 33])
 def test_rows_have_the_bits_that_they_have_among_more(steps, reverse):

@@ -76,7 +76,7 @@ def gated(x):
     return x * (jnp.tanh(s) * jnp.exp(-s * s) + jnp.sin(s))[..., None]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("shape", [(5000, 33), (1003, 40), (7, 301, 40), (3, 2, 40_000), (300, 2000), (90, 4, 2, 50)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_numbers_of_rows_are_computed_in_lanes(shape, dtype):

@@ -18,7 +18,7 @@ def spread(dtype, shape, axis):
     return np.broadcast_to(np.expand_dims(row.astype(dtype), axis), shape)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
 @pytest.mark.parametrize("kind", ["cumsum", "cummax", "cummin"])
 @pytest.mark.parametrize("reverse", [False, True])
@@ -61,7 +61,7 @@ def test_functions_that_would_be_computed_one_by_one_are_computed_before(shape, 
     assert counts == [kernels, 1]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
 @pytest.mark.parametrize("kind", ["cumprod", "cummax", "cummin", "cumsum", "cumlogsumexp"])
 @pytest.mark.parametrize("shape, axis, reverse", [((2, 1000), 0, False), ((3, 100, 8), 1, True), ((40, 33), 1, False)])
@@ -107,7 +107,7 @@ def test_sums_of_two_know_no_doubles():
 DECAYING = [(0.9995, 1.0), (0.6, 0.99), (0.001, 0.5), (-0.97, 0.99), (0.0, 0.9), (1e-20, 1e-20), (0.9, 3.0)]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("shape, axis", [((20_000,), 0), ((3000, 4), 0), ((3, 900), 1), ((700, 40), 0)])
 @pytest.mark.parametrize("reverse", [False, True])

@@ -29,7 +29,7 @@ def comparing(n: int, *tests) -> Nest:
     return Nest([n], frozenset(), stmts, [1] * len(stmts), order=[0], vector=0, width=8)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("op", conditions.COMPARED)
 @pytest.mark.parametrize("b", [1, -1, 3, 0])
 def test_what_is_settled_holds_there(op, b):
@@ -90,7 +90,7 @@ STENCILS = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", STENCILS)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "int32"])
 def test_stencils(name, dtype):
@@ -224,7 +224,7 @@ def test_a_fold_of_what_is_joined_is_one_kernel(fold):
 COUNTED = [*itertools.product((1, 20, 129, 400), ((0, 7), (5, 7), (200, 100), (-3, 0), (0, 127), (1, 17)))]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("k, dtype", [*enumerate(["int8", "uint8", "int16", "int32", "uint32"])])
 @pytest.mark.parametrize("op", ["lt", "le", "gt", "ge", "eq", "ne"])
 def test_numbers_that_a_program_counts(op, k, dtype):

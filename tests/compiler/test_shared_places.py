@@ -112,6 +112,7 @@ def test_small_elements_are_read_before_they_are_folded():
     assert "fold max" in folding
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "bfloat16"])
 @pytest.mark.parametrize("low, high", [(0, 63), (0, 64), (150, 200), (130, 257), (1, 31), (200, 231)])
 def test_small_elements_between_bounds(dtype, low, high):

@@ -36,7 +36,7 @@ def test_accumulators_stay_in_registers(machine):
     assert scheduling.schedule(product_nest(100, 1000), machine, in_place=True).together is None
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 9, 65])
 @pytest.mark.parametrize("columns", [3, 8, 31, 32, 100, 2500])
 def test_products_with_vectors(rows, columns):
@@ -80,7 +80,7 @@ def test_lanes_along_what_is_folded_where_columns_are_few(rows, columns, along):
     assert nest.vector == along
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("columns", range(2, 6))
 @pytest.mark.parametrize("rows", [15, 17, 33, 300])
 def test_sums_of_few_columns(rows, columns):

@@ -46,7 +46,7 @@ def test_short_rows(name, n):
     np.testing.assert_array_equal(*both(PROGRAMS[name], x, W[:n], B))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("n", [5, 9, 11, 12, 16])
 def test_rows_that_are_longer_than_a_vector(name, n):
@@ -89,7 +89,7 @@ def test_sums_functions_and_transposes(n):
         np.testing.assert_array_equal(jax.jit(lambda x: x.T + 1)(given), given.T + 1)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8"])
 @pytest.mark.parametrize("rows", [64, 65, 79, 1000, 20_000, 20_003])
 def test_rows_that_a_loop_carries_are_written_where_they_are_read(rows, dtype):
@@ -154,7 +154,7 @@ TOTALS = {
 }
 
 
-@pytest.mark.share(10)
+@pytest.mark.share(14)
 @pytest.mark.parametrize("name", TOTALS)
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("rows", [64, 100, 2051, 40_003])
@@ -167,7 +167,7 @@ def test_rows_that_are_folded_too(rows, n, name):
         np.testing.assert_array_equal(np.asarray(got), exact)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", [*TOTALS][:-1])
 @pytest.mark.parametrize("shape", [(21, 64, 7), (3, 100, 15), (5, 2051, 2), (40, 130, 12)])
 def test_rows_of_blocks_that_are_folded_too(shape, name):
@@ -192,7 +192,7 @@ COLUMNS = {
 }
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("shape", [(200, 83, 3), (37, 16, 7), (5, 65, 15), (1003, 401, 2), (1, 64, 3)])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -261,7 +261,7 @@ def hashed(x):
     return (bits >> 9).astype(jnp.float32)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("channels", [2, 3, 4, 7, 16])
 @pytest.mark.parametrize("neighbours", [rolled, padded, hashed, lambda x: hashed(rolled(x))])
 def test_folds_of_few_channels_after_much_else(neighbours, channels):
@@ -336,6 +336,7 @@ def test_folds_over_one_row_are_no_sums_of_short_rows(rows):
 EXTREME = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 3e38, 1e-30, 7, 255], np.float32)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("n", [2, 3, 7, 11])
 def test_quotients_by_columns(n, dtype):

@@ -65,7 +65,7 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (7, 16), (40, 33), (100, 3), (300, 8), (5, 1000)], ids=str)
 @pytest.mark.parametrize("name", OPERATIONS)
 @np.errstate(all="ignore")
@@ -203,6 +203,7 @@ def test_sums_of_products_in_loops():
     assert_same(sums(maybe_small)(x, y), sums(lambda x: x)(x, y))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("width", [28, 70])
 @pytest.mark.parametrize("scale", [1, 2.0**-20, 2.0**-60, 2.0**-100])
 def test_products_with_what_decays_in_a_loop(width, scale):

@@ -83,7 +83,7 @@ def test_of_equal_pivots_the_first_is_taken_and_singular_matrices_are_factorised
     assert np.isinf(np.asarray(jax.jit(jnp.linalg.inv)(np.zeros((18, 2, 2), np.float32)))).any()
 
 
-@pytest.mark.share(9)
+@pytest.mark.share(18)
 @pytest.mark.parametrize("dtype", BOUND)
 @pytest.mark.parametrize("n", [1, 2, 4, 7, 32])
 @pytest.mark.parametrize("step", STEPS)
@@ -184,7 +184,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("dtype", BOUND)
 @pytest.mark.parametrize("n", [3, 8, 20])
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -12,6 +12,7 @@ from catena.core.config import override
 PRODUCTS = {"matrices": "bij,bjk->bik", "turned": "bji,bjk->bik", "vectors": "bij,bj->bi", "by one": "bij,jk->bik"}
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "int32", "complex64"])
 @pytest.mark.parametrize("n", [2, 3, 4, 6, 7, 8, 9])
 def test_they_are_what_numpy_finds(n, dtype):

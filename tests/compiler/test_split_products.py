@@ -58,7 +58,7 @@ def operands(seed: int, spec: str, sizes: dict):
     return [rng.standard_normal([sizes[c] for c in s], np.float32) for s in spec.split("->")[0].split(",")]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("spec", EINSUMS[:4])
 def test_products_of_all_sizes(spec, sizes):

@@ -205,7 +205,7 @@ def test_results_wherever_they_lie(shape, much_is_little):
         assert not room[:shift].any() and not room[shift + x.size :].any()
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("f", [normalised, softmax])
 @pytest.mark.parametrize("columns", [400, 1003, 1024])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])

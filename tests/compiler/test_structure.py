@@ -47,7 +47,7 @@ def test_iota_and_concatenate():
     check(lambda b, *xs: b.concatenate(xs, 0), np.concatenate(many), *many)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("n", [2, 30, 33, 64, 1000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.int8, ml_dtypes.bfloat16])
 def test_neighbours_that_are_read_and_written_together(n, dtype):
@@ -103,7 +103,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_reductions(shape, dtype):
@@ -181,7 +181,7 @@ def _dot(lc, rc, lb=(), rb=(), dtype=None):
     return lambda b, x, y: b.dot_general(x, y, ((lc, rc), (lb, rb)), dtype or x.dtype)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.int32])
 @pytest.mark.parametrize(
     "m,k,n",

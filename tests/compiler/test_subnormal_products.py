@@ -64,7 +64,7 @@ def bits(x: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(x), 0, x.view(f"uint{8 * x.itemsize}"))
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -99,7 +99,7 @@ def test_sums_that_are_subnormal(dtype):
         assert (abs(got - exact)[small] <= 0.51 * np.finfo(dtype).smallest_subnormal).all()
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.95])
 @pytest.mark.parametrize("steps", [8, 0.5])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -118,7 +118,7 @@ def test_sums_of_normal_numbers_that_are_subnormal(dtype, steps, share):
         assert (abs(got - exact) <= 300 * info.eps * sizes + 0.51 * info.smallest_subnormal).all()
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -140,7 +140,7 @@ def test_products_of_normal_numbers_that_are_subnormal(shape, form, dtype):
         np.testing.assert_array_equal(bits(product(form, others, y)[rows]), bits(got[rows]))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @np.errstate(all="ignore")

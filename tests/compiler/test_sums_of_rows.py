@@ -28,6 +28,7 @@ def added_one_by_one(index, x, rows):
     return out
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("rows", [80, 3000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
 def test_updates_of_a_row_are_added_in_their_order(rows, dtype):

@@ -10,7 +10,7 @@ SHAPES = [(16, 16), (17, 33), (15, 40), (100, 64), (5, 40, 37), (33, 20, 50), (7
 DTYPES = ["float32", "float64", "int32", "int8", "uint16", "float16", "bool", "complex64"]
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_transposes(shape, dtype):

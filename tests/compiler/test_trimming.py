@@ -15,7 +15,7 @@ def joined(x, d):
     return jnp.concatenate([x * 2, x, jnp.sin(x)], d)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("d", [0, 1, 2])
 @pytest.mark.parametrize("shape", [(6, 5, 4), (1, 9, 2), (3, 1, 7), (0, 4, 4)])
 def test_slices_have_the_elements_of_the_whole(shape, d):

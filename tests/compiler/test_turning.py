@@ -24,6 +24,7 @@ def operands(dtype, *batch):
     return [jnp.array(rng.integers(-9, 9, s) + rng.random(s).round(2), dtype) for s in shapes]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int32"])
 @pytest.mark.parametrize("batch", [(), (3,)])
 def test_the_bits_are_those_of_the_product(dtype, batch):

@@ -26,7 +26,7 @@ def same_bits(a, b):
     assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("mode", ["clip", "drop"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32"])
@@ -86,7 +86,7 @@ def test_few_rows_cost_no_array():
     assert sum("<400000" in text or "<4000" in text for text in made) == 1, "zeros are written once, and not added up"
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize(
     "update, ufunc, start", [("add", np.add, 0), ("max", np.maximum, 1), ("multiply", np.multiply, 1)]
 )
@@ -104,7 +104,7 @@ def test_rows_that_are_dropped_are_not_read(update, ufunc, start, dtype, columns
         np.testing.assert_array_equal(np.asarray(f(jnp.asarray(x, dtype), places)).astype(int), wanted)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("mode", ["clip", "drop"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
 @pytest.mark.parametrize("count", [9, 700])

@@ -560,7 +560,7 @@ BOTH_SIDES = (
 )
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
 @pytest.mark.parametrize("name", BOTH_SIDES.split())
 def test_narrow_arithmetic_is_the_same_eager_and_compiled(dtype, name):

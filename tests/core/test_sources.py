@@ -133,6 +133,7 @@ def line_of(f) -> str:
     return f"test_sources.py:{inspect.getsourcelines(f)[1] + 1} ({f.__name__})"
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit, scan, either, jax.checkpoint])
 @pytest.mark.parametrize("outer", [lambda f: f, jax.jit])
 def test_a_nan_of_a_backward_pass_is_at_the_line_that_is_differentiated(wrap, outer):

@@ -260,6 +260,7 @@ class Settings:
         return cls(*children, **dict(kept))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("wrap", [lambda x: x, lambda x: [x, {"a": x}]], ids=["alone", "inside"])
 @pytest.mark.parametrize("other", [{"n": 4}, {"n": True}, {"n": 1, "m": 2}, {"m": 1}, {"n": 1.0}, {}], ids=str)
 def test_dicts_of_node_data_are_told_apart(wrap, other):

@@ -9,6 +9,7 @@ from catena import export, lax
 from catena.errors import InconclusiveDimensionOperation
 from catena.export import exporting, polymorphic
 from catena.export.container import pack, unpack
+from shares import alternate
 
 F32 = jnp.float32
 WEIGHTS = jnp.asarray(np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32))
@@ -75,7 +76,7 @@ def test_values_are_those_of_the_function(name):
     function = FUNCTIONS[name]
     made = export.export(jax.jit(function))(struct("n, 4"))
     read = export.deserialize(made.serialize())
-    for n in (1, 2, 3, 7, 64):
+    for n in alternate(2, (1, 2, 3, 7, 64), list(FUNCTIONS).index(name)):
         x = normal(n, 4)
         wanted = jax.jit(function)(x)
         trees_agree(made.call(x), wanted)

@@ -14,15 +14,16 @@ EVERY = "CATENA_EVERY_CASE" in os.environ
 
 def share(of: int, rows: list[tuple[int, ...]]) -> set[int]:
     """Which rows of a table are tried, given the number of each value in its column: those whose numbers add up to a
-    multiple of `of`, and of values that none of these has, the first one with it. A table of one column has as many
-    values as rows.
+    multiple of `of`, and, until no value is without one, the row with most values that none of these has. A table of
+    one column has as many values as rows.
     """
     chosen = {row for row, numbers in enumerate(rows) if sum(numbers) % of == 0}
-    seen = {value for row in chosen for value in enumerate(rows[row])}
-    for row, numbers in enumerate(rows):
-        if len(numbers) > 1 and not seen.issuperset(enumerate(numbers)):
-            chosen.add(row)
-            seen.update(enumerate(numbers))
+    left = {value for numbers in rows if len(numbers) > 1 for value in enumerate(numbers)}
+    left -= {value for row in chosen for value in enumerate(rows[row])}
+    while left:
+        row = max(range(len(rows)), key=lambda row: len(left.intersection(enumerate(rows[row]))))
+        chosen.add(row)
+        left.difference_update(enumerate(rows[row]))
     return chosen
 
 

@@ -22,7 +22,8 @@ PARTS = 160  # of these files, one of which is run
 @pytest.mark.skipif(config.jax_check_bounds, reason="all tests run in checked mode")
 def test_the_part_of_today_passes_with_bounds_checks():
     part = datetime.date.today().toordinal() % PARTS
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", f"--part={part}/{PARTS}"]
+    options = ["-n", "0", "-p", "no:cacheprovider", "--assert=plain", f"--part={part}/{PARTS}"]
+    command = [sys.executable, "-m", "pytest", "-q", *options]
     environment = {**os.environ, "CATENA_CHECK_BOUNDS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     files = [str(TESTS / name) for name in FILES]
     done = subprocess.run([*command, *files], env=environment, capture_output=True, text=True, cwd=TESTS.parent)

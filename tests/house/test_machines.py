@@ -198,7 +198,7 @@ def test_programs_on_disk_are_those_of_this_library(monkeypatch):
         assert host.identity() != before
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("exponent", [30, 12, 0, -12, -30, -37])
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "float64", "complex128"])
 def test_eigenvalues_of_matrices_of_any_norm(dtype, exponent):

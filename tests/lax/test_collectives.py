@@ -62,6 +62,7 @@ def test_psum_scatter():
     np.testing.assert_array_equal(over_axis(lambda v: lax.psum_scatter(v, "i", tiled=True), tiled), expected)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("split", "concat"), [(0, 0), (0, 1), (1, 0), (1, 1)])
 @pytest.mark.parametrize("tiled", [False, True])
 def test_all_to_all(split, concat, tiled):

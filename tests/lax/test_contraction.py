@@ -209,7 +209,7 @@ def conv_reference(x, w, strides, padding, lhs_dilation, rhs_dilation, groups):
     return out
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("strides", [1, 2, 3])
 @pytest.mark.parametrize("padding", [(0, 0), (2, 1), (-1, 3)])
 @pytest.mark.parametrize(("lhs_dilation", "rhs_dilation"), [(1, 1), (2, 1), (1, 2), (3, 2)])

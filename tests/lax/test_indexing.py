@@ -97,6 +97,7 @@ COMBINE = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", list(COMBINE))
 @pytest.mark.parametrize("seed", range(40))
 def test_scatters_mean_this(seed, name):
@@ -122,6 +123,7 @@ def in_order(config, places):
 # ---- every rule
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("mode", ["clip", "fill", "promise_in_bounds"])
 @pytest.mark.parametrize("seed", range(0, 12, 3))
 def test_gather_rules(seed, mode):
@@ -137,6 +139,7 @@ def test_gather_rules(seed, mode):
         )
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", list(COMBINE))
 @pytest.mark.parametrize("unique", [False, True])
 def test_scatter_rules(name, unique):

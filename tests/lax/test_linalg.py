@@ -66,7 +66,7 @@ def test_cholesky(dtype):
     assert not np.triu(np.asarray(factor), 1).any()
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_lu(shape, dtype):
@@ -79,7 +79,7 @@ def test_lu(shape, dtype):
     assert pivots.dtype == permutation.dtype == np.int32 and pivots.shape[-1] == k
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
@@ -509,6 +509,7 @@ def test_errors():
         catena.jvp(linalg.eig, (a,), (a,))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("shape", [(0, 4), (4, 0), (2, 0, 3), (2, 3, 0), (0, 0), (0, 3, 3)])
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 def test_bases_of_empty_matrices_are_whole_compiled_too(shape, dtype):

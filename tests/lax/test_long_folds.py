@@ -27,7 +27,7 @@ def test_short_ones(shape, axis):
     assert not folds_long(shape, axis)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("name", "sum prod max min any all mean var std nansum nanmean nanmax".split())
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
 @pytest.mark.parametrize("shape, axis", [((3000, 3), 1), ((3000, 3), 0), ((4, 28, 28, 16), (0, -1))])
@@ -42,7 +42,7 @@ def test_values_are_numpys(name, dtype, shape, axis, keepdims):
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("name", "argmax argmin nanargmax max cumsum cumprod".split())
 @pytest.mark.parametrize("dtype", "float32 float64 bfloat16 float16 complex64 int32 int8 bool".split())
 @pytest.mark.parametrize("shape, axis", [((3000, 3), 1), ((3, 5000), 0), ((600, 5), -1), ((2, 9000), 1)])

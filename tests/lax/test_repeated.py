@@ -73,7 +73,7 @@ ELEMENTWISE = {
 }
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("size", [policy.LARGE + 9, policy.PIECE, policy.PIECE + 1, 3 * policy.PIECE - 8])
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_elementwise_operations_are_the_same_in_pieces_and_whole(name, size):
@@ -112,6 +112,7 @@ def test_what_is_repeated_is_counted_by_types():
     assert [native._is_repeated(key) for _ in range(policy.REPEATS + 2)] == [False] * policy.REPEATS + [True] * 2
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("other", ["bool", "int8", "uint32", "float32", "float64", "float8_e5m2"])
 @pytest.mark.parametrize("narrow", ["float16", "bfloat16"])
 def test_narrow_floats_are_converted_alike_by_numpy_and_loops(narrow, other):

@@ -122,6 +122,7 @@ def test_elementwise(name, dtype):
     assert battery.digest(catena.jit(fun)(*xs)) == battery.digest(whole)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("size", [policy.LARGE - 1, policy.LARGE + 1, policy.PIECE + 3])
 @pytest.mark.parametrize("name", ["exp", "pow", "tanh"])
 def test_elementwise_functions_of_large_arrays(name, size):

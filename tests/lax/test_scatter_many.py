@@ -21,7 +21,7 @@ def expected(base, index, updates, kind, mode):
     return out
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("kind", UFUNCS)
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint32])
 @pytest.mark.parametrize("count,size,row", [(300_003, 7, ()), (1 << 18, 5000, ()), (40_000, 50, (16,))])
@@ -62,7 +62,7 @@ def test_the_parts_are_shared_out_among_threads():
 # ---- single elements in several axes, whose places are found first
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("mode", ["clip", "drop", "promise_in_bounds"])
 @pytest.mark.parametrize("integer", [np.int8, np.int32, np.uint8, np.uint32])
 @pytest.mark.parametrize("shape,axes", [((50, 40), (0, 1)), ((50, 40), (1, 0)), ((3, 200, 5), (2, 0, 1))])

@@ -76,7 +76,7 @@ def test_padding_that_cuts_off():
     assert lax.pad(V, 0.0, ((-3, 5, 0),)).tolist() == [0] * 5
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8", "bool", "complex64"])
 @pytest.mark.parametrize("config", [(2, 3, 0), (0, 0, 1), (3, 1, 1), (-2, 1, 1), (1, -3, 2), (-4, -5, 3)])
 @pytest.mark.parametrize("shape", [(290, 300), (70000,), (4, 5, 4000), (300, 1, 300)])

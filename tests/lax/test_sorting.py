@@ -23,6 +23,7 @@ def both(f, *args):
     return eager
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_one_array(dtype, axis):
@@ -32,6 +33,7 @@ def test_one_array(dtype, axis):
     np.testing.assert_array_equal(out.astype(np.float64), np.sort(x.astype(np.float64), axis))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "uint8"])
 def test_values_follow_their_keys_stably(dtype, axis):
@@ -79,7 +81,7 @@ def test_complex():
     assert both(lax.sort, x).tolist() == [0, 1j, 5j, 1 + 1j, 1 + 2j]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(1, 5), (300, 1), (40, 7), (3, 1000)])
 def test_the_greatest_one_is_the_first_of_top_k(dtype, shape):
@@ -93,7 +95,7 @@ def test_the_greatest_one_is_the_first_of_top_k(dtype, shape):
     assert np.asarray(values).tobytes() == np.take_along_axis(x, expected[:, None], 1).tobytes()
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_ranked_elements_of_short_rows(dtype, n):
@@ -111,7 +113,7 @@ def test_top_k_orders_all_floats():
     assert np.isnan(np.asarray(values)[0])
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8", "bool", ml_dtypes.bfloat16])
 def test_top_k(dtype, axis):

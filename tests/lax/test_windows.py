@@ -49,7 +49,7 @@ def reference(x, name, init, settings):
     return out
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("name", list(IDENTITY))
 def test_rules(name, settings):

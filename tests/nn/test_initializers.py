@@ -12,6 +12,7 @@ NAMED = {"glorot": ("fan_avg", 1.0), "xavier": ("fan_avg", 1.0), "lecun": ("fan_
 NAMED |= {"he": ("fan_in", 2.0), "kaiming": ("fan_in", 2.0)}
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("distribution", ["normal", "uniform"])
 @pytest.mark.parametrize("name", NAMED)
 def test_variances(name, distribution):

@@ -33,6 +33,7 @@ def _holes(numpy, x, mask):
     return numpy.where(mask, x, numpy.nan)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("columns", [5, 256])
 @pytest.mark.parametrize("name", CASES)
 def test_values(name, columns):
@@ -94,7 +95,7 @@ def test_a_mask_with_more_axes_than_the_array_is_refused(name, x, axis):
         getattr(jnp, name)(x, axis=axis, where=np.ones((1, 3, 3), bool))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("found", ["int2", "uint2", "int4", "uint4"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64"])
 def test_variances_of_few_bits_are_of_the_dtype_asked_for(found, dtype):

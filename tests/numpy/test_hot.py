@@ -121,14 +121,14 @@ def check(fun, *args, signs: bool = True):
             np.testing.assert_array_equal(np.signbit(x[zeros]), np.signbit(y[zeros]))
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(16)
 @pytest.mark.parametrize("argument", [*VECTORS, *MATRICES])
 @pytest.mark.parametrize("name", UNARY)
 def test_of_one_array(name, argument):
     check(function(name, SPELT_OUT), {**VECTORS, **MATRICES}[argument], signs="linalg" not in name)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("argument", MATRICES)
 @pytest.mark.parametrize("name", ALONG_AXES)
 def test_along_axes(name, argument):
@@ -152,6 +152,7 @@ LARGE_ARRAYS = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
 @pytest.mark.parametrize("n", [1023, 1024, 5000])
 def test_truth_of_many_floats(name, n):
@@ -161,7 +162,7 @@ def test_truth_of_many_floats(name, n):
     assert np.array_equal(getattr(jnp, name)(jnp.asarray(x), jnp.asarray(y[:1])), getattr(np, name)(x, y[:1]))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("argument", LARGE_ARRAYS)
 @pytest.mark.parametrize("name", "sin exp log sqrt tanh floor abs square negative isfinite sign invert".split())
 def test_of_one_large_array(name, argument):
@@ -169,7 +170,7 @@ def test_of_one_large_array(name, argument):
     check(getattr(jnp, name), LARGE_ARRAYS[argument])
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("argument", LARGE_ARRAYS)
 @pytest.mark.parametrize("name", "add subtract multiply divide maximum power less equal bitwise_and remainder".split())
 def test_of_two_large_arrays(name, argument):
@@ -203,7 +204,7 @@ CALLS = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("argument", SOME_SIZE)
 @pytest.mark.parametrize("name", CALLS)
 def test_of_arrays_of_some_size(name, argument):
@@ -462,6 +463,7 @@ LARGE_CALLS = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", sorted(LARGE_CALLS))
 def test_large_arrays_have_the_bits_of_programs_each_time(name, dtype):
@@ -572,7 +574,7 @@ def test_long_arrays_have_the_bits_of_a_program_however_often(name, dtype):
         often(lambda x: f(3, x), x)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", LONG_ALONE)
 def test_a_long_array_has_the_bits_of_a_program_however_often(name, dtype):
@@ -585,6 +587,7 @@ def test_a_long_array_has_the_bits_of_a_program_however_often(name, dtype):
     often(f, x.T)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ["sum", "mean", "var", "max", "prod", "any", "norm"])
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_folds_of_many_numbers_have_the_bits_of_a_program(name, axis):
@@ -593,7 +596,7 @@ def test_folds_of_many_numbers_have_the_bits_of_a_program(name, axis):
     often(lambda x: f(x if axis is not None else x.reshape(-1), axis=axis), x)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(10)
 @pytest.mark.parametrize("number", [np.float32(2.5), np.float64(2.5), np.int32(3), np.bool_(True), np.complex64(1j)])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [3, 5000])

@@ -231,7 +231,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", UPDATES)
 @pytest.mark.parametrize("index", PLACES, ids=repr)
 def test_updates_are_numpy_s(name, index):
@@ -426,6 +426,7 @@ def test_random_indices(case):
 # ---- functions that take and put
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("mode", ["clip", "wrap"])
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 def test_take(mode, axis):
@@ -670,6 +671,7 @@ def jnp_to_numpy(index):
     )
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "max"])
 @pytest.mark.parametrize("shape", [(300,), (3, 300), (5, 2, 150)])
 def test_wide_rows_are_updated_one_after_the_other(name, shape):

@@ -39,7 +39,7 @@ def named(name: str):
     return getattr(jnp, name, None) or getattr(jnp.linalg, name)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("which", MASKS)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions(name, which):
@@ -67,7 +67,7 @@ def test_methods(name):
     agree(lambda x: getattr(x[x > 0], name)(), X)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "bool", "float16", "complex64"])
 @pytest.mark.parametrize("name", "sum prod mean max min any all count_nonzero var".split())
 def test_dtypes(name, dtype):

@@ -157,7 +157,7 @@ SETS = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("pair", [(N, N[:3] + 1), (Q, Q[2:5]), (N[:0], N), (N, N[:0]), (N, N + 100)], ids=str)
 def test_sets(name, pair):
@@ -516,6 +516,7 @@ def test_einsum_asks_a_given_product_for_its_own_dtype():
     assert [precision for precision, _ in asked] == [None, "highest", None]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ["convolve", "correlate"])
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("wrong", [numpy.nan, numpy.inf])

@@ -158,7 +158,7 @@ ONE_DTYPE = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", ["int8", "uint32", "float16", "float32"])
 @pytest.mark.parametrize("name", ONE_DTYPE)
 def test_strict_promotion_is_not_violated_inside_functions(name, dtype):

@@ -32,7 +32,7 @@ def check(fun, expected, *args, rtol=2e-5):
     return eager
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("axis", AXES, ids=str)
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -41,7 +41,7 @@ def test_reductions(name, axis, keepdims):
     check(lambda x: getattr(jnp, name)(x, axis=axis, keepdims=keepdims), expected, jnp.asarray(X))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", SKIPPING)
 @pytest.mark.parametrize("axis", AXES, ids=str)
 def test_reductions_without_nan(name, axis):
@@ -62,6 +62,7 @@ def test_initial_with_mask(name):
     check(lambda x: getattr(jnp, name)(x, axis=0, where=x > 0, initial=0.5), expected, jnp.asarray(X))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ["argmax", "argmin", "nanargmax", "nanargmin"])
 @pytest.mark.parametrize("axis", [None, 0, -1])
 def test_positions(name, axis):
@@ -89,7 +90,7 @@ def test_running_with_initial():
         jnp.cumulative_sum(jnp.ones((2, 2)))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"])
 @pytest.mark.parametrize("axis", [None, 0, (0, 2)], ids=str)
 def test_quantiles(method, axis):
@@ -195,6 +196,7 @@ def test_axis_must_be_known_while_tracing():
 MASKED = "sum mean var std prod max min".split()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
 @pytest.mark.parametrize("name", [*MASKED, *(f"nan{name}" for name in MASKED), "nanmedian"])
 def test_what_is_left_out_takes_no_part_in_gradients(name, jit):
@@ -252,7 +254,7 @@ def test_scalars_have_no_axis(name):
                 function(jnp.float32(3), axis)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
 @pytest.mark.parametrize("name", ["max", "min", "any", "all"])

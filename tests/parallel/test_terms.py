@@ -158,6 +158,7 @@ IN_DEVICES = """
 """.strip().splitlines()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("executor", [None, "threads"])
 @pytest.mark.parametrize("line", IN_DEVICES)
 def test_they_pass_the_border_of_a_shard_map(line, executor, arrays):

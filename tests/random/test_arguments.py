@@ -57,6 +57,7 @@ def test_balls_of_several_norms():
         random.ball(KEY, 2, jnp.array([1.0, 3.0]))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("method", ["cholesky", "eigh", "svd"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_normal_vectors_of_16_bits(dtype, method):

@@ -334,6 +334,7 @@ def test_eager_draws_equal_compiled_ones(impl, draw):
         assert np.array_equal(eager, compiled) and eager.dtype == compiled.dtype, size
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("bit_width", [8, 16, 32])
 @pytest.mark.parametrize("partitionable", [True, False])
 def test_widths(bit_width, partitionable):

@@ -218,7 +218,7 @@ def verdict(record: dict) -> str:
 NAMES = sorted({r["name"] for r in RECORDS})
 
 # The samplers whose kernels take longest to compile for each new shape, dtype and generator: of these one of 64
-# records is drawn in every run, of others one of twelve, from another place on for each; `make random-vectors` draws all.
+# records is drawn in every run, of others one of 24, from another place on for each; `make random-vectors` draws all.
 COSTLY = {
     "ball", "bernoulli", "beta", "binomial", "categorical", "chisquare", "choice", "dirichlet", "double_sided_maxwell",
     "exponential", "f", "gamma", "generalized_normal", "gumbel", "loggamma", "multinomial", "normal", "permutation",
@@ -229,7 +229,7 @@ COSTLY = {
 def records_of(name: str) -> list[dict]:
     """The records of a name that this run draws."""
     records = [r for r in RECORDS if r["name"] == name]
-    of = min(64 if name in COSTLY else 12, len(records))
+    of = min(64 if name in COSTLY else 24, len(records))
     return alternate(of, records, len(name))
 
 

@@ -34,7 +34,7 @@ def x64():
         yield
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("case, dtype", EVERY_DTYPE)
 def test_value(case, dtype):
     args = arguments(case, dtype)
@@ -45,13 +45,13 @@ def test_value(case, dtype):
     check_reference(case.fun, case.reference, args, ulps=case.ulps and max(case.ulps, 1.0))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("case, dtype", COMPILED)
 def test_compiled(case, dtype):
     check_jit(case.fun, arguments(case, dtype), ulps=case.ulps)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("case", EVERY_CASE)
 def test_vectorised(case):
     args = arguments(case, case.dtypes[0])
@@ -67,7 +67,7 @@ def test_derivatives(case):
             check_grads(case.fun, arguments(case, dtype), order=case.order, modes=case.modes)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("case", EVERY_CASE)
 def test_gradient_of_vectorised_compiled(case):
     """The composition of all three transformations agrees with a loop over gradients."""

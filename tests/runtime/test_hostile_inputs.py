@@ -66,7 +66,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_memory_layout_does_not_matter(layout, name):

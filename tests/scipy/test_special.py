@@ -456,7 +456,7 @@ EDGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name, cases", [(name, cases) for name, *cases in EDGES], ids=[name for name, *_ in EDGES])
 def test_edges(name, cases):
     *columns, want = map(np.asarray, zip(*cases))

@@ -51,7 +51,7 @@ CHAINS = {
 }
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize(
     "policy",

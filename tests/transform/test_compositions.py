@@ -11,7 +11,7 @@ FUNCTIONS, TRANSFORMATIONS = functions(jax), transformations(jax)
 FLAT_IN_ROUNDING = 2e-4  # third derivatives amplify the rounding of float32
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_eager_is_compiled(name):
     """Every sixth transformation, each with a sixth of the functions; `differential_transformations.py`, among the

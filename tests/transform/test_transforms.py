@@ -89,13 +89,13 @@ TRIPLES = random.Random(0).sample(list(itertools.product(STEPS, repeat=3)), 150)
 DEEP = random.Random(1).sample(list(itertools.product(STEPS, repeat=5)), 25)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(7)
 @pytest.mark.parametrize("names", PAIRS, ids=label)
 def test_pairs(names):
     check(names)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("names", TRIPLES, ids=label)
 def test_triples(names):
     check(names)

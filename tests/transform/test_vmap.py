@@ -20,6 +20,7 @@ def close(actual, expected, tol=1e-5):
 # ---- axes
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("in_axis", [0, 1, -1, -2])
 @pytest.mark.parametrize("out_axis", [0, 1, -1, -2])
 def test_axes(in_axis, out_axis):

@@ -1,7 +1,7 @@
 """Without llvmlite, or with CATENA_COMPILER=none, everything is evaluated step by step."""
 
-import ast
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -275,8 +275,7 @@ def test_complex_numbers_at_the_edges():
 def test_every_row_names_tests_that_exist():
     for reason, file, *names in without_compiler.ROWS:
         path = next(folder / file for folder in (without_compiler.HERE, ROOT) if (folder / file).is_file())
-        tree = ast.parse(path.read_text())
-        defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        defined = re.findall(r"^ *def (\w+)\(", path.read_text(), re.MULTILINE)
         for name in names:
             assert reason and name.partition("[")[0].rpartition(".")[2] in defined, f"{file}::{name}"
 
