@@ -26,7 +26,8 @@ from catena.core.placed import PlacedArray
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.tree import tree_flatten
 from catena.lax.policy import REPEATS, WHOLE
-from catena.transform.execute import how_to_run, program_of, run_fast, run_program
+from catena.transform.execute import program_of, run_program
+from catena.transform.hot_path import how_to_run, run_fast
 from catena.transform.jit import TracedCall, readable_array
 from catena.transform.memo import all_caches
 

@@ -36,8 +36,9 @@ from catena.core.traceback import api_boundary, shorten
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import high_types
 from catena.transform import arguments, misses, stages, stateful, symbolic_shapes
-from catena.transform.execute import how_to_run, program_of, run_fast
+from catena.transform.execute import program_of
 from catena.transform.functions import check_function
+from catena.transform.hot_path import how_to_run, run_fast
 from catena.transform.jit_primitive import checked_call, checking, jit_p
 from catena.transform.memo import call_cache
 from catena.transform.placing import Places, asked_places, said

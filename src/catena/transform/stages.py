@@ -23,7 +23,8 @@ from catena.core.tree_errors import equality_errors_treedef
 from catena.core.tree_flatten import flatten_into
 from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
-from catena.transform.execute import as_values, how_to_run, program_of, run_fast, run_program
+from catena.transform.execute import as_values, program_of, run_program
+from catena.transform.hot_path import how_to_run, run_fast
 from catena.transform.jit_primitive import jit_p
 from catena.transform.profile import Profile, profile
 
