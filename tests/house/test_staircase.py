@@ -58,7 +58,7 @@ DOORS = {
     ("transform/placement.py", "catena.parallel.processes"): "as above",
     ("transform/execute.py", "catena.parallel.across"): "programs on arrays that span processes are partitioned",
     ("transform/hot_path.py", "catena.parallel.across"): "as above",
-    ("transform/grad.py", "catena.lax.positions"): "traced Jacobians count along identity matrices",
+    ("transform/jacobians.py", "catena.lax.positions"): "traced Jacobians count along identity matrices",
     ("transform/placing.py", "catena.lax.resharding"): "programs say how their arguments and results are to lie",
     ("lax/native.py", "catena.compiler.native.elementwise"): "the one way from eager evaluation to compiled loops",
     ("lax/special.py", "catena.compiler.vector_math.algorithms"): "NumPy has no such functions, and SciPy's are off",

@@ -1,5 +1,6 @@
-"""Running jaxprs as native programs: compile once, then call with arrays; again on arrays of the same types, see
-`hot_path`.
+"""Running jaxprs as native programs: compile once, then call with arrays.
+
+Calls with arrays of the types that were seen before are in `hot_path`.
 """
 
 from __future__ import annotations

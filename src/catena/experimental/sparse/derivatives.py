@@ -9,6 +9,7 @@ from catena.core.namespace import alias
 from catena.core.tree import tree_flatten, tree_structure, tree_unflatten
 from catena.experimental.sparse.rules import is_sparse
 from catena.transform import grad as transformations
+from catena.transform import jacobians
 from catena.transform.functions import check_function, named_after
 
 
@@ -152,7 +153,7 @@ def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
     >>> jacfwd(lambda M: M @ jnp.array([1.0, 10.0]))(sparse.eye(2))
     BCOO(float32[2, 2, 2], nse=2, n_batch=1)
     """
-    return _jacobian(transformations.jacfwd, fun, argnums, has_aux, kwargs)
+    return _jacobian(jacobians.jacfwd, fun, argnums, has_aux, kwargs)
 
 
 def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs) -> Callable:
@@ -173,7 +174,7 @@ def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
     Array([[ 1.,  0.],
            [ 0., 10.]], dtype=float32)
     """
-    return _jacobian(transformations.jacrev, fun, argnums, has_aux, kwargs)
+    return _jacobian(jacobians.jacrev, fun, argnums, has_aux, kwargs)
 
 
 jacobian = alias(jacrev, "jacobian")
