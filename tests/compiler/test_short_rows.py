@@ -65,7 +65,8 @@ LONGER = {  # what is done with rows, how many elements these have, and whether 
     "extremes of columns": (lambda x: jnp.max(x, 0), 10, False, False),
     "sums": (lambda x: jnp.sum(x, 1), 10, False, False),
     "sums beside extremes": (lambda x: (jnp.sum(x, 1), jnp.max(x, 1)), 10, False, False),
-    "places": (lambda x: jnp.argmax(x, 1), 10, False, False),
+    "places": (lambda x: jnp.argmax(x, 1), 10, False, True),
+    "places of small numbers": (lambda x: jnp.argmax(x.astype(np.float32), 1), 10, False, False),
 }
 
 

@@ -93,6 +93,13 @@ def test_extremes_at_each_level():
     assert len(each) == 1
 
 
+@pytest.mark.parametrize("level", [X86_64, X86_64_V3], ids=lambda m: m.cpu)
+def test_places_of_extremes_at_each_level(level):
+    if not level.features <= host._native().features:
+        pytest.skip("no such machine")
+    script("import position_cases; position_cases.check_all()", CATENA_TARGET=level.cpu)
+
+
 def test_machines_that_are_not_here():
     with pytest.raises(CompileError, match="native or one of x86-64, x86-64-v3, x86-64-v4, got 'sparc'"):
         host.chosen_machine("sparc", X86_64)

@@ -41,6 +41,7 @@ ROWS = [
     (TEXTS, "compiler/test_parts_of_products.py", "test_parts_are_not_copied"),
     (TEXTS, "compiler/test_scaled_products.py", "test_other_factors_stay", "test_a_large_operand_is_not_written"),
     (TEXTS, "compiler/test_slices.py", "test_they_are_not_copied", "test_of_constants"),
+    (TEXTS, "compiler/test_positions.py", "test_lanes_are_those_of_what_is_compared"),
     (TEXTS, "compiler/test_trimming.py", "test_rows_that_nobody_reads_are_not_computed",
      "test_what_pads_add_is_not_computed_where_it_is_cut_off",
      "test_slices_of_what_is_computed_of_joined_arrays", "test_what_is_spread_is_computed_for_what_is_read",

@@ -21,9 +21,9 @@ from collections import Counter
 
 import numpy as np
 
-from catena.compiler.emit import folds, joins, ops
+from catena.compiler.emit import folds, joins, ops, positions
 from catena.compiler.graph.types import DTYPES, TYPES, Type, constant, vector
-from catena.compiler.kernels.loops import ComparedFold, accumulator_type, is_extreme
+from catena.compiler.kernels.loops import ComparedFold, PlacedFold, accumulator_type, is_extreme
 from catena.compiler.machine import LONG_VECTOR
 
 COMPONENTS = (("max", "int"), ("max", "uint"), ("min", "int"))
@@ -38,7 +38,10 @@ def accumulators(body, levels: int, copies) -> list[folds.Accumulators]:
     kept: dict[tuple, Extremes] = {}
     asked = Counter((fold.stmts, fold.types) for fold in body.nest.folds if is_extreme(fold))
     for index, fold in enumerate(body.nest.folds):
-        if isinstance(fold, ComparedFold):
+        if isinstance(fold, PlacedFold):
+            kind = positions.FirstTruth if fold.types[0] == "bool" else positions.Places
+            opened.append(kind(body, levels, index, fold, copies))
+        elif isinstance(fold, ComparedFold):
             opened.append(Compared(body, levels, index, fold, copies))
         elif is_extreme(fold):
             of = fold.stmts, fold.types
@@ -209,6 +212,7 @@ class Compared(folds.Accumulators):
 
     @property
     def is_shared(self) -> bool:
+        """Whether all vectors are folded into one result."""
         return self.body.layout.lanes_reduced and self.body.together is None and self.body.nest.short is None
 
     def _initial(self, j: int, t: Type, copy) -> str:

@@ -89,6 +89,18 @@ class ComparedFold(Fold):
     __slots__ = ()
 
 
+class PlacedFold(Fold):
+    """A place of the largest or smallest of what lies one behind the other (see `emit.positions`)."""
+
+    __slots__ = ()
+
+    @property
+    def place_bytes(self) -> int:
+        """Of the lanes that places are kept in, where lanes lie along what is folded; those of truths are bits."""
+        size = TYPES[self.types[0]].bytes
+        return 1 if self.types[0] == "bool" else max(size, 4)
+
+
 class Together(NamedTuple):
     """So many iterations of a dimension that are done at once: the innermost one, cut into `squares` with the lanes
     that are transposed whole; one in which lanes read at the same `places`; all of `short` rows (see `short_rows`); or

@@ -19,7 +19,17 @@ from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import by_columns, columns, merging, moves, short_rows, splitting
 from catena.compiler.kernels.body import Stmt
 from catena.compiler.kernels.conditions import LOADS
-from catena.compiler.kernels.loops import COMBINE, COPIES, ComparedFold, Fold, Nest, Together, is_extreme, is_idempotent
+from catena.compiler.kernels.loops import (
+    COMBINE,
+    COPIES,
+    ComparedFold,
+    Fold,
+    Nest,
+    PlacedFold,
+    Together,
+    is_extreme,
+    is_idempotent,
+)
 from catena.compiler.kernels.places import shares_place, table
 from catena.compiler.machine import Machine
 from catena.core.dtypes import KIND
@@ -67,7 +77,10 @@ def schedule(nest: Nest, machine: Machine, in_place: bool = False, few: int = FE
     if vector is not None:
         extent = nest.extents[vector]
         _read_bits(nest, vector, vector_bytes // HALF)
+        nest.folds = [_placed(nest, f, vector) if f.kind.startswith("arg") else f for f in nest.folds]
         nest.width = min(_lanes_of_sums(nest, vector_bytes, vector) or _lanes(nest, vector_bytes, vector), extent)
+        if not nest.adds_floats and any(isinstance(f, PlacedFold) and f.place_bytes == 1 for f in nest.folds):
+            nest.width = 1 << nest.width.bit_length() - 1  # lanes of which bits are made
         light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
         side = min(nest.width, SQUARE)
         if inside is not None and _tiles(nest, inside, vector, side):
@@ -159,6 +172,16 @@ def _compared(folds: list[Fold]) -> list[Fold]:
     asked = Counter(f.stmts for f in folds if is_extreme(f))
     compared = {"float64": 2, "float32": 1}  # and how many are asked for, at most
     return [ComparedFold(*f) if is_extreme(f) and asked[f.stmts] <= compared.get(f.types[0], 0) else f for f in folds]
+
+
+def _placed(nest: Nest, fold: Fold, vector: int) -> Fold:
+    """A place of an extreme, where lanes lie along places that follow each other, and 32 bits are enough for all."""
+    place = nest.stmts[fold.stmts[1]]
+    if place.op == "convert":
+        place = nest.stmts[place.args[0]]
+    is_next = place.op == "affine" and not place.attr[2] and affine.coefficient(place.attr, vector) == 1
+    few = math.prod(nest.extents[d] for d in nest.reduced) < 1 << 31
+    return PlacedFold(*fold) if vector in nest.reduced and is_next and few else Fold(*fold)
 
 
 HALF = 2  # bytes
@@ -348,13 +371,15 @@ def _sum_bytes(fold: Fold) -> int:
 
 def _widest(nest: Nest, vector: int | None = None) -> int:
     """Bytes per lane that decide the width; index arithmetic does not count beside data, nor, where the dimension of
-    the lanes is known, what is the same in all of them.
+    the lanes is known, what is the same in all of them, nor what counts them.
     """
     lanes = -1 if vector is None else 1 << vector
     data = [register_bytes(s.type) for s, mask in zip(nest.stmts, nest.depends) if s.op in LOADS and mask & lanes]
-    data += [register_bytes(s.dtype) for s in nest.stores] + [
-        register_bytes(nest.stmts[s].type) for f in nest.folds for s in f.stmts
-    ]
+    data += [register_bytes(s.dtype) for s in nest.stores]
+    for f in nest.folds:
+        is_placed = isinstance(f, PlacedFold)
+        data += [register_bytes(nest.stmts[s].type) for s in (f.stmts[:1] if is_placed else f.stmts)]
+        data += [f.place_bytes] if is_placed else []
     return max(data, default=4)
 
 
@@ -393,8 +418,8 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
             fit = _fit(a, d, nest, columns.MOST if a in together else shuffled)
             score += weight * (ONE_BY_ONE if fit < 0 and TYPES[dtype].bytes < GATHERED else fit)
         if d in nest.reduced:
-            places = any(f.kind.startswith("arg") for f in nest.folds)  # of which lanes are dear to compare in the end
-            score += -1.0 if places and nest.extents[d] <= 2 * width else 0.5
+            places = any(f.kind.startswith("arg") and f.types[0] != "bool" for f in nest.folds)
+            score += -1.0 if places and nest.extents[d] <= 2 * width else 0.5  # lanes are dear to compare in the end
         if score > best_score:
             best, best_score = d, score
     others = inner[-1:] if best in kept else kept[-1:] if best in inner else []

@@ -25,6 +25,7 @@ LEAST_ROWS = 4  # vectors of them, in all loops outside together where rows are 
 VECTORS = 3  # of a row that is longer than one
 SPREAD = 3  # vectors that a part is read from at most
 LONGEST = 256  # operations of the whole text
+LONGEST_NUMBER = 8  # bytes
 FOLDED = frozenset("sum prod max min and or xor".split())  # by accumulators for each part
 PLAIN = frozenset(["div", "sqrt"])  # operations that take long, but are one instruction
 
@@ -56,14 +57,18 @@ def choose(nest, kept: list[int], inner: list[int], width: int, machine: Machine
 
 def _may_be_longer(nest, d: int, n: int, width: int, machine: Machine) -> bool:
     """Whether rows that are longer than a vector are worth it: what is read and written has no rest of a vector then.
-    Extremes of floats spare joining the lanes of each row, which takes as long as reading some vectors where these are
-    not long. Sums are added up by lanes, however many rows there are.
+    Extremes of floats, and places of numbers of 64 bits, spare joining the lanes of each row, which takes as long as
+    reading some vectors where these are not long. Sums are added up by lanes, however many rows there are.
     """
     if n > VECTORS * width:
         return False
     if not nest.folds:
         return n % width != 0
-    return d in nest.reduced and all(map(is_extreme, nest.folds)) and machine.vector_bytes < LONG_VECTOR
+    return d in nest.reduced and machine.vector_bytes < LONG_VECTOR and all(map(_is_dear_to_join, nest.folds))
+
+
+def _is_dear_to_join(fold) -> bool:
+    return is_extreme(fold) or (fold.kind.startswith("arg") and TYPES[fold.types[0]].bytes == LONGEST_NUMBER)
 
 
 def may_overwrite(nest, v: int, width: int, shared: int) -> bool:

@@ -86,6 +86,6 @@ def part(values: list[Value], made: list[Value], nest: Nest, fold: Fold, count: 
     kept = [1 if d in nest.reduced else n for d, n in enumerate(nest.extents)]
     depends = sum(1 << d for d, _ in offset[1]) | 1 << chunks
     kind = "sum" if fold.kind == "dot" else fold.kind
-    whole = fold._replace(kind=kind, stmts=tuple(range(len(loads))), along=False, small=())
+    whole = Fold(*fold)._replace(kind=kind, stmts=tuple(range(len(loads))), along=False, small=())
     join = Nest([*kept, count], frozenset([chunks]), loads, [depends] * len(loads), folds=[whole])
     return fold._replace(dests=tuple(dests), partial=True, along=nest.vector in nest.reduced), join
