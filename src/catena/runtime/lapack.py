@@ -179,10 +179,11 @@ def complex_dtype(dtype) -> np.dtype:
 
 def potrf(a) -> list:
     """The lower Cholesky factor; NaN in its whole triangle where the matrix is not positive definite."""
-    scale = _scale_for_factor(a)
-    if scale is None:
+    scales = _scales_for_factor(a)
+    if scales is None:
         return [_lower_factor(a)]
-    return [(_lower_factor((a * scale).astype(a.dtype)) * scale**-0.5).astype(a.dtype)]
+    of_matrix, of_factor = scales
+    return [_lower_factor(a * of_matrix) * of_factor]
 
 
 def _lower_factor(a) -> np.ndarray:
@@ -192,18 +193,19 @@ def _lower_factor(a) -> np.ndarray:
         return np.tril(stacked(gufuncs.cholesky_lo, a))
 
 
-def _scale_for_factor(a) -> np.ndarray | None:
-    """What `lapack_calls.FACTOR_SCALES` says that each matrix is multiplied by, as doubles; None where that is one."""
+def _scales_for_factor(a) -> np.ndarray | None:
+    """By what `lapack_calls.FACTOR_SCALES` says to multiply each matrix, and its factor; None where all stay."""
     if not a.size or not lapack_calls.may_be_scaled(a.dtype, a.shape[-1]):
         return None
     sizes = np.abs(a)
     has_small = ((sizes > 0) & (sizes <= lapack_calls.SMALL_IN_FACTOR)).any((-2, -1), keepdims=True)
     if not has_small.any():
         return None
-    largest, scale = sizes.max((-2, -1), keepdims=True), np.ones(has_small.shape)
-    for most, power in lapack_calls.FACTOR_SCALES:
-        scale[has_small & (largest < most)] = power
-    return scale
+    largest = sizes.max((-2, -1), keepdims=True)
+    scales = np.ones((2, *has_small.shape), a.dtype)
+    for most, *powers in lapack_calls.FACTOR_SCALES:
+        scales[:, has_small & (largest < most)] = np.array(powers)[:, None]
+    return scales
 
 
 def getrf(a) -> list:

@@ -281,10 +281,21 @@ SCALING = {
 
 
 # Where elements of floats are that small, products in Cholesky's factorisation may be subnormal, as for covariances of
-# what lies far apart: processors take a hundred cycles for each. Such matrices are multiplied, if all their elements
-# are below a number, and their factors divided by the root: powers of two, which round what is subnormal alone.
+# what lies far apart: processors take a hundred cycles for each.
 SMALL_IN_FACTOR = np.float32(2.0**-63)
-FACTOR_SCALES = ((2.0**34, 2.0**90), (2.0**4, 2.0**120))
+
+
+class FactorScale(NamedTuple):
+    """By what such a matrix is multiplied, if all its elements are below a number, and then its factor: powers of two,
+    which round what is subnormal alone.
+    """
+
+    most: float
+    matrix: float
+    factor: float  # of the inverse, the root
+
+
+FACTOR_SCALES = (FactorScale(2.0**34, 2.0**90, 2.0**-45), FactorScale(2.0**4, 2.0**120, 2.0**-60))  # the last that fits
 UNSCALED = 16  # rows of matrices that are not looked at: it would take as long as what is done to them
 
 

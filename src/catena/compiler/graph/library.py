@@ -149,20 +149,20 @@ def _cholesky_factor(b, a):
 
 
 def _cholesky_of_scaled(b, a):
-    """The factor of a matrix that is multiplied before (see `lapack_calls`)."""
+    """The factor of a matrix that is multiplied before, as `lapack_calls.FACTOR_SCALES` says."""
     sizes, axes = b.map("abs", a), (a.ndim - 2, a.ndim - 1)
     less = b.map("sub", b.bitcast(sizes, np.uint32), b.full(a.shape, np.uint32(1)))  # of zero, the largest integer
     least, largest = b.reduce("min", less, axes), b.reduce("max", sizes, axes)
     has_small = b.map("lt", least, b.full(least.shape, lapack_calls.SMALL_IN_FACTOR.view(np.uint32)))
 
-    def times(x, exponent: float):
-        factor = b.full(largest.shape, np.float32(1))
-        for most, scale in lapack_calls.FACTOR_SCALES:
-            is_scaled = b.map("and", has_small, b.map("lt", largest, b.full(largest.shape, np.float32(most))))
-            factor = b.map("select", is_scaled, b.full(largest.shape, np.float32(scale**exponent)), factor)
-        return b.map("mul", x, b.broadcast_in_dim(factor, x.shape, tuple(range(x.ndim - 2))))
+    def times(x, scaled: str):
+        power = b.full(largest.shape, np.float32(1))
+        for scale in lapack_calls.FACTOR_SCALES:
+            is_scaled = b.map("and", has_small, b.map("lt", largest, b.full(largest.shape, np.float32(scale.most))))
+            power = b.map("select", is_scaled, b.full(largest.shape, np.float32(getattr(scale, scaled))), power)
+        return b.map("mul", x, b.broadcast_in_dim(power, x.shape, tuple(range(x.ndim - 2))))
 
-    return times(_cholesky_factor(b, times(a, 1)), -0.5)
+    return times(_cholesky_factor(b, times(a, "matrix")), "factor")
 
 
 def _triangular_solve(b, a, x, *, outs, left_side, lower, transpose_a=0, unit_diagonal=False, conjugate_a=False, **_):
