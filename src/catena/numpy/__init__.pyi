@@ -184,6 +184,11 @@ from catena.numpy.grids import tril_indices_from as tril_indices_from
 from catena.numpy.grids import triu_indices as triu_indices
 from catena.numpy.grids import triu_indices_from as triu_indices_from
 from catena.numpy.grids import unravel_index as unravel_index
+from catena.numpy.histograms import bincount as bincount
+from catena.numpy.histograms import histogram as histogram
+from catena.numpy.histograms import histogram2d as histogram2d
+from catena.numpy.histograms import histogram_bin_edges as histogram_bin_edges
+from catena.numpy.histograms import histogramdd as histogramdd
 from catena.numpy.integers import bitwise_count as bitwise_count
 from catena.numpy.integers import bitwise_invert as bitwise_invert
 from catena.numpy.integers import bitwise_left_shift as bitwise_left_shift
@@ -358,15 +363,10 @@ from catena.numpy.sorting import partition as partition
 from catena.numpy.sorting import searchsorted as searchsorted
 from catena.numpy.sorting import sort as sort
 from catena.numpy.sorting import sort_complex as sort_complex
-from catena.numpy.statistics import bincount as bincount
 from catena.numpy.statistics import convolve as convolve
 from catena.numpy.statistics import corrcoef as corrcoef
 from catena.numpy.statistics import correlate as correlate
 from catena.numpy.statistics import cov as cov
-from catena.numpy.statistics import histogram as histogram
-from catena.numpy.statistics import histogram2d as histogram2d
-from catena.numpy.statistics import histogram_bin_edges as histogram_bin_edges
-from catena.numpy.statistics import histogramdd as histogramdd
 from catena.numpy.taking import fill_diagonal as fill_diagonal
 from catena.numpy.taking import place as place
 from catena.numpy.taking import put as put
