@@ -24,7 +24,7 @@ test: $(VENV)/.has-test    # all tests, and every example in every docstring
 
 # What fails is run again with the values that an assertion compared. To rewrite all tests so that these are known takes
 # each process as long as all else that it does before the first test.
-EXPLAINED = { $(BIN)/python -m pytest -q --last-failed --maxfail 20; exit 1; }
+EXPLAINED = { $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none --maxfail 20; exit 1; }
 
 test-every: $(VENV)/.has-test    # the tests with all cases of the long tables of which `make test` tries a share; PART=k/n makes a part
 	CATENA_EVERY_CASE=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q $(if $(PART),--part $(PART))
