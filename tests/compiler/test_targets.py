@@ -41,7 +41,8 @@ from catena.compiler.native import host
 x = np.linspace(-4, 4, 1003, dtype=np.float32)
 def f(x):
     h = x.astype(jnp.float16) * 3
-    return [jnp.exp(x), jnp.round(x), h, h.astype(jnp.float32), jnp.argsort(-x)]
+    below = [jnp.exp(x * 26.2), jnp.exp2(x * 37.5)]  # subnormal numbers, zeros and infinities among them
+    return [*below, jnp.exp(x), jnp.round(x), h, h.astype(jnp.float32), jnp.argsort(-x)]
 for y in (*jax.jit(f)(x), jnp.tanh(x.astype(np.float16))):
     print(hash(np.asarray(y).tobytes()))
 print(host.this_machine().cpu)

@@ -55,7 +55,8 @@ def _own(features: frozenset[str]) -> dict[str, helpers.Own]:
         part = helpers.Part(which, "double", 8)
         made[part.definition] = part.by(instruction)
     if "avx512f" in features:
-        made[helpers.STEPS.definition] = helpers.STEPS.by("llvm.x86.avx512.mask.cvtps2dq.512")
+        steps = helpers.Steps(helpers.LONGEST)
+        made[steps.definition] = steps.by("llvm.x86.avx512.mask.cvtps2dq.512")
     if "avx512dq" in features:
         made[helpers.subnormal(16)] = helpers.subnormal_by("llvm.x86.avx512.fpclass.ps.512", IS_SUBNORMAL, 16)
     return made

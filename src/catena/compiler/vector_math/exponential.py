@@ -34,6 +34,7 @@ EXP2_RANGE = {"float": (-151.0, 129.0), "double": (-1076.0, 1025.0)}
 # than what is rounded off where exp(x) is next to 1, and nothing beside greater arguments.
 NEGLIGIBLE = {"float": 2.0**-60, "double": 2.0**-200}
 
+LEAST_COUNTED = 4  # floats of a vector whose bits are made by one instruction, where they are below the normal numbers
 FAR_BELOW = {"float": -87.0, "double": -708.0}  # up to here, 1 + exp(-x) and its inverse are normal numbers
 
 
@@ -87,19 +88,25 @@ def exp(x: Value) -> Value:
 
 
 def _halved_times(x: Value, n: Value, integer: Value) -> Value:
-    """x 2^(n - 1) for 1 <= x < 3, see `scale`. Vectors of sixteen floats have no branch, which is often guessed wrong
-    where some take it: up to 2^-125 their bits are the number of steps, which one instruction makes.
+    """x 2^(n - 1) for 1 <= x < 3, see `scale`. Of vectors of floats, up to 2^-125 the bits are the number of steps,
+    which one instruction makes; those of sixteen have no branch, which is often guessed wrong where some take it.
     """
     low = n < 2.0 - x.format.bias
-    if x.type != helpers.STEPS.floats:
+    if x.elem != "float" or x.type.width < LEAST_COUNTED:
         return scale(x, integer - 1, low)
-    more = select(low, integer.like(_steps(x) << x.format.mantissa_bits), 0)
-    return _counted(x * (power_of_two(integer - 1, x.elem).bits() + more).as_float(x.elem), low)
+
+    def counted() -> Value:
+        more = select(low, integer.like(_steps(x) << x.format.mantissa_bits), 0)
+        return _counted(x * (power_of_two(integer - 1, x.elem).bits() + more).as_float(x.elem), low)
+
+    if x.type.width == helpers.LONGEST:
+        return counted()
+    return if_any(low, lambda: [counted()], [x * power_of_two(integer - 1, x.elem)])[0]
 
 
 def _counted(x: Value, low: Value) -> Value:
     """x, and the float whose bits are x where that is `low`."""
-    (x, low), steps = joined(x, low), helpers.STEPS
+    (x, low), steps = joined(x, low), helpers.Steps(x.type.width)
     x.writer.declares |= {steps.definition, steps.declared}
     return x.writer.emit(x.type, f"call {x.type} {steps.name}({x.type} {x.name}, {low.type} {low.name})")
 

@@ -99,41 +99,62 @@ def _subnormal(width: int, lines: list[str]) -> str:
     return _defined(Type("i1", width), f"{subnormal_name(width)}({Type('float', width)} %x)", lines)
 
 
-class _Steps:
-    """Sixteen floats; of lanes that are `%is_counted` the ones whose bits are the nearest integer, below 2^31."""
+class Steps(NamedTuple):
+    """Several floats; of lanes that are `%is_counted` the ones whose bits are the nearest integer, below 2^31."""
 
-    floats, integers, truths = Type("float", 16), Type("i32", 16), Type("i1", 16)
-    name = f"{PREFIX}steps.f32x16"
-    nearest = f"{integers} @llvm.lrint.{integers.intrinsic}.{floats.intrinsic}"
-    declared = f"declare {nearest}({floats})"
+    width: int
+
+    @property
+    def floats(self) -> Type:
+        return Type("float", self.width)
+
+    @property
+    def name(self) -> str:
+        return f"{PREFIX}steps.f32x{self.width}"
+
+    @property
+    def nearest(self) -> str:
+        return f"{self._integers} @llvm.lrint.{self._integers.intrinsic}.{self.floats.intrinsic}"
+
+    @property
+    def declared(self) -> str:
+        return f"declare {self.nearest}({self.floats})"
 
     @property
     def definition(self) -> str:
-        t = self.integers
+        t = self._integers
         lines = [
             f"%nearest = call {self.nearest}({self.floats} %x)",
             f"%bits = bitcast {self.floats} %x to {t}",
-            f"%counted = select {self.truths} %is_counted, {t} %nearest, {t} %bits",
+            f"%counted = select {self._truths} %is_counted, {t} %nearest, {t} %bits",
         ]
         return self._defined(lines)
 
     def by(self, instruction: str) -> Own:
         """By one that converts these lanes and leaves the others."""
-        t = self.integers
+        t, mask = self._integers, f"i{self.width}"
         lines = [
             f"%bits = bitcast {self.floats} %x to {t}",
-            f"%mask = bitcast {self.truths} %is_counted to i16",
-            f"%counted = call {t} @{instruction}({self.floats} %x, {t} %bits, i16 %mask, i32 {AS_ALWAYS})",
+            f"%mask = bitcast {self._truths} %is_counted to {mask}",
+            f"%counted = call {t} @{instruction}({self.floats} %x, {t} %bits, {mask} %mask, i32 {AS_ALWAYS})",
         ]
-        return Own(self._defined(lines), (f"declare {t} @{instruction}({self.floats}, {t}, i16, i32)",))
+        return Own(self._defined(lines), (f"declare {t} @{instruction}({self.floats}, {t}, {mask}, i32)",))
+
+    @property
+    def _integers(self) -> Type:
+        return Type("i32", self.width)
+
+    @property
+    def _truths(self) -> Type:
+        return Type("i1", self.width)
 
     def _defined(self, lines: list[str]) -> str:
-        end = [f"%out = bitcast {self.integers} %counted to {self.floats}", f"ret {self.floats} %out"]
-        signature = f"{self.name}({self.floats} %x, {self.truths} %is_counted)"
+        end = [f"%out = bitcast {self._integers} %counted to {self.floats}", f"ret {self.floats} %out"]
+        signature = f"{self.name}({self.floats} %x, {self._truths} %is_counted)"
         return _defined(self.floats, signature, [*lines, *end])
 
 
-STEPS = _Steps()
+LONGEST = 16  # floats of a vector
 SPLIT = 0.75  # significands are from here to twice that: around 1, so that both sides of it have the exponent 0
 
 
