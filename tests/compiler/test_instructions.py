@@ -5,7 +5,8 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.compiler.machine import AARCH64, ICE_LAKE, X86_64_V3
+from catena.compiler.machine import AARCH64, ICE_LAKE, SAPPHIRE_RAPIDS, X86_64_V3
+from catena.compiler.native.compile import text_of
 from catena.compiler.native.host import this_machine
 from catena.compiler.native.instructions import with_instructions
 from catena.compiler.vector_math import harness
@@ -66,3 +67,23 @@ def test_instructions_that_the_module_calls_elsewhere_are_declared_once():
     ]
     own = with_instructions(f"{text}\n{declared}", ICE_LAKE.features)
     assert own.count(declared) == 1
+
+
+def test_float16_in_all_lanes_is_that_of_processors_that_compute_it():
+    """Elsewhere LLVM would widen it at each operation."""
+    x, y = jnp.ones((8, 64), jnp.float16), jnp.ones((8, 1), jnp.float16)
+    text = text_of(jax.make_jaxpr(lambda x, y: (x - y) * y)(x, y), machine=SAPPHIRE_RAPIDS)
+    assert text.count("@catena.one.spread.f16x16(half") == 3
+    for machine, is_own in ((SAPPHIRE_RAPIDS, True), (ICE_LAKE, False), (X86_64_V3, False)):
+        assert ("fpext <16 x half> %all" in with_instructions(text, machine.features)) == is_own
+
+
+def test_numbers_of_rows_in_float16_give_the_bits_of_arrays_of_them():
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((9, 83)) * 2.0 ** rng.integers(-20, 12, (9, 83))
+    y = np.array([0.3, -0.0, 6e-8, -2e-5, 700.0, 65504.0, np.inf, -np.inf, np.nan])[:, None]
+    x, y = x.astype(np.float16), y.astype(np.float16)
+    got = jax.jit(lambda x, y: ((x * y - x) * y + y, jnp.maximum(x - y, 0), y / x))(x, y)
+    with np.errstate(all="ignore"):
+        want = (x * y - x) * y + y, np.maximum(x - y, np.float16(0)), y / x
+    jax.tree.map(np.testing.assert_array_equal, got, want)

@@ -201,6 +201,7 @@ ROWS = [
     (TEXTS, "compiler/test_variants.py", "test_more_iterations_need_no_more_functions"),
     (GRAPHS, "compiler/test_vector_math.py"),
     (GRAPHS, "compiler/test_instructions.py", "test_the_bits_are_the_same"),
+    (TEXTS, "compiler/test_instructions.py", "test_float16_in_all_lanes_is_that_of_processors_that_compute_it"),
     (GRAPHS, "compiler/test_lookup.py"),
     (GRAPHS, "compiler/test_interpret.py"),
     (GRAPHS, "compiler/test_turning.py"),

@@ -248,7 +248,7 @@ def _x86(cpu: str, features: frozenset[str], vector_bytes: int, vector_registers
 
 
 X86_64, X86_64_V3, X86_64_V4 = _x86("x86-64", V1, 16), _x86("x86-64-v3", V3, 32), _x86("x86-64-v4", V4, 64, 32)
-SAPPHIRE_RAPIDS = _x86("sapphirerapids", V4 | {"avx512vbmi2"} | TILES | set(AMX.values()), 64, 32)
+SAPPHIRE_RAPIDS = _x86("sapphirerapids", V4 | {"avx512vbmi2", "avx512fp16"} | TILES | set(AMX.values()), 64, 32)
 ICE_LAKE = _x86("icelake-server", V4 | {"avx512vbmi2"}, 64, 32)
 CASCADE_LAKE = _x86("cascadelake", V4 | BYTES, 64, 32)
 AARCH64 = Machine(

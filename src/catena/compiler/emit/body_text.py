@@ -18,7 +18,7 @@ from catena.compiler.emit import (
     strided,
 )
 from catena.compiler.emit.bounds import Guard
-from catena.compiler.emit.emitter import Emitter, constant_of
+from catena.compiler.emit.emitter import Emitter, constant_of, spread
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
 from catena.compiler.graph import affine
@@ -203,7 +203,7 @@ class BodyWriter:
         x = c.env[i]
         if width == 1 or self.is_lanes(i):
             return x
-        return self.e.splat(x, t.register, width)
+        return spread(self.e, x, t, width)
 
     def index(self, a, c: Copy, width: int) -> str:
         """The value of an index expression."""

@@ -9,6 +9,7 @@ from catena.compiler.emit.sizes import Sizes, bits, is_size
 from catena.compiler.graph.symbols import as_float
 from catena.compiler.graph.types import TYPES, Type, constant, mangled, vector
 from catena.compiler.kernels.scheduling import most_stride
+from catena.compiler.vector_math import helpers
 
 
 class Emitter:
@@ -320,6 +321,16 @@ def constant_of(e: Emitter, value, t: Type, width: int) -> str:
     if e.sizes is None or t.kind != "f" or e.sizes.tells(as_float(value), t.narrow):
         return constant(value, t, width)
     return e.splat(e.sizes.named(t.register, bits(value, t.register)), t.register, width)
+
+
+def spread(e: Emitter, x: str, t: Type, width: int) -> str:
+    """A value of a dtype in all lanes."""
+    name, code = e.codes.get(x, (None, None))
+    if t.name != "float16" or name != t.name or width not in helpers.SPREAD:
+        return e.splat(x, t.register, width)
+    symbol = helpers.spread_name(width)
+    e.needs.setdefault(symbol, ("text", helpers.spread(width)))
+    return e.op(f"call {vector(t.register, width)} {symbol}(half {code})")
 
 
 def shortened(e: Emitter, x: str, type_: str) -> str:

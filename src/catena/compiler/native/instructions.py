@@ -17,6 +17,7 @@ CHOOSING = {  # by what is chosen: the feature, what chooses (of the low bits of
 PARTS = {
     which: f"llvm.x86.avx512.mask.{name}.pd.512" for which, name in (("exponent", "getexp"), ("significand", "getmant"))
 }
+OF_HALVES = ("avx512fp16", "fullfp16")  # the features of processors that compute float16
 IS_SUBNORMAL = 32  # among the kinds of numbers that `vfpclassps` tells
 
 
@@ -59,4 +60,6 @@ def _own(features: frozenset[str]) -> dict[str, helpers.Own]:
         made[steps.definition] = steps.by("llvm.x86.avx512.mask.cvtps2dq.512")
     if "avx512dq" in features:
         made[helpers.subnormal(16)] = helpers.subnormal_by("llvm.x86.avx512.fpclass.ps.512", IS_SUBNORMAL, 16)
+    if not features.isdisjoint(OF_HALVES):
+        made |= {helpers.spread(width): helpers.spread_by(width) for width in helpers.SPREAD}
     return made

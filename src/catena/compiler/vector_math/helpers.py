@@ -99,6 +99,40 @@ def _subnormal(width: int, lines: list[str]) -> str:
     return _defined(Type("i1", width), f"{subnormal_name(width)}({Type('float', width)} %x)", lines)
 
 
+SPREAD = (4, 8, 16, 32)  # lanes that a float16 is spread over by these
+
+
+def spread_name(width: int) -> str:
+    return f"{PREFIX}spread.f16x{width}"
+
+
+def spread(width: int) -> str:
+    """A float16 as floats in so many lanes. Of such, LLVM makes operations of float16 where all operands are widened in
+    lanes, which processors that have none widen again at each of them.
+    """
+    floats = Type("float", width)
+    return _spread(width, ["%wide = fpext half %x to float", *_in_lanes(floats, "%wide"), f"ret {floats} %all"])
+
+
+def spread_by(width: int) -> Own:
+    """For processors that have them."""
+    floats, halves = Type("float", width), Type("half", width)
+    lines = [*_in_lanes(halves, "%x"), f"%wide = fpext {halves} %all to {floats}", f"ret {floats} %wide"]
+    return Own(_spread(width, lines), ())
+
+
+def _in_lanes(type_: Type, x: str) -> list[str]:
+    order = f"<{type_.width} x i32> zeroinitializer"
+    return [
+        f"%one = insertelement {type_} poison, {type_.elem} {x}, i64 0",
+        f"%all = shufflevector {type_} %one, {type_} poison, {order}",
+    ]
+
+
+def _spread(width: int, lines: list[str]) -> str:
+    return _defined(Type("float", width), f"{spread_name(width)}(half %x)", lines)
+
+
 class Steps(NamedTuple):
     """Several floats; of lanes that are `%is_counted` the ones whose bits are the nearest integer, below 2^31."""
 
