@@ -273,19 +273,23 @@ def test_where_blocks_of_an_arena_lie_decides_nothing(first):
 
 
 def named(n, m):
-    """The keys of a dictionary of its own: equal ones are one, and what else is equal to them is nothing to it."""
+    """How many keys of a dictionary there are; and what is found by a number itself."""
     keys = symbols.Keys()
     return [len({keys.plain(x) for x in (n, m, 64, n + 1)}), {n: 1}[n]]
 
 
 @pytest.mark.parametrize("first", [(3, 100), (63, 100), (8, 8)])
-def test_keys_that_are_told_apart_are_so_again(first):
+def test_keys_that_are_equal_are_so_again(first):
+    """Others may become equal: what is made once for each is the same, made twice."""
     with symbols.recording() as record:
         made = named(*map(record.argument, first))
     function = record.function(made)
     assert function(*first) == named(*first)
     for pair in itertools.product([*VALUES, 7, 63], repeat=2):
-        assert function(*pair) in (None, named(*pair)), pair
+        found, (count, own) = function(*pair), named(*pair)
+        assert found is None or found[0] >= count and found[1] == own, pair
+    assert (function(3, 100) is None) == (first != (3, 100))
+    assert first != (3, 100) or function(3, 64) == [4, 1] != named(3, 64)
 
 
 def test_keys_may_be_what_other_numbers_of_the_program_are():
@@ -357,3 +361,25 @@ def test_thresholds_leave_open_what_is_near_them(first):
     function = record.function([made])
     served = [n for n in (10, 79, 80, 100, 119, 120, 900) if function(n, n) is not None]
     assert served == ([80, 100, 119, 120, 900] if holds else [10, 79, 80, 100, 119])
+
+
+@pytest.mark.parametrize("first", [70, 110])
+def test_thresholds_may_hang_on_numbers_themselves(first):
+    with symbols.recording() as record:
+        n, least = record.argument(first), record.argument(100)
+        made = [n + 1, symbols.reaches(n, least)]
+    function = record.function(made[:1])
+    assert made[1] == (first >= 100)
+    served = [n for n in (10, 79, 80, 119, 120, 900) if function(n, 100) is not None]
+    assert served == ([80, 119, 120, 900] if made[1] else [10, 79, 80, 119])
+    assert function(1000, 1000) == [1001]
+
+
+@pytest.mark.parametrize(("first", "served"), [(1, [1]), (7, [0, 1, 2, 7])])
+def test_a_number_that_is_not_one_serves_for_it(first, served):
+    with symbols.recording() as record:
+        n = record.argument(first)
+        assert symbols.differs(n, 1) == (first != 1)
+        made = [n * 2]
+    function = record.function(made)
+    assert [n for n in (0, 1, 2, 7) if function(n) is not None] == served

@@ -124,6 +124,7 @@ PROGRAMS = {
         lambda x: (jax.scipy.linalg.toeplitz(x), jax.scipy.linalg.circulant(x) * jnp.fft.fftfreq(x.shape[0])),
         lambda n: [(n,)],
     ),
+    "transforms of rows": (lambda x: (jnp.fft.ifft(x), jnp.fft.rfft(x)), lambda n: [(n, 12)]),
     "its singular values": (lambda x: jnp.linalg.svd(x, compute_uv=False), lambda n: [(n, 5)]),
 }
 

@@ -601,3 +601,18 @@ def test_distinct_columns_of_no_rows_are_one():
     assert jnp.unique(jnp.zeros((0, 3)), axis=1, size=2).shape == (0, 2)
     with pytest.raises(ValueError, match="fill_value must be specified"):
         jnp.unique(jnp.zeros((0, 3)), axis=0, size=2)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float16", "uint8"])
+def test_values_are_found_in_tables_of_any_length(dtype, side):
+    """Compiled, places are halved: tables of all lengths around powers of two, with equal elements, NaN, infinities."""
+    rng = numpy.random.default_rng(8)
+    find = catena.jit(lambda table, values: jnp.searchsorted(table, values, side=side))
+    for n in (*range(1, 20), 31, 32, 33, 63, 64, 65, 100):
+        table = numpy.sort(rng.integers(0, 30, n).astype(dtype))
+        values = numpy.concatenate([table, rng.integers(0, 40, 50).astype(dtype)])
+        if dtype == "float32":
+            table[-2:] = [numpy.inf, numpy.nan][-n:]
+            values[:3] = numpy.nan, numpy.inf, -numpy.inf
+        numpy.testing.assert_array_equal(find(table, values), numpy.searchsorted(table, values, side))

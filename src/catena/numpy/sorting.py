@@ -345,13 +345,19 @@ def _goes_right(elements, v, side: str):
 
 
 def _by_bisection(a, v, side: str, dtype):
-    """How many elements come before, all values at once: bit after bit, the highest first, which is one gather each."""
-    count, size = lax.full(v.shape, 0, dtype), lax.full((), a.size, dtype)
-    for bit in reversed(range(a.size.bit_length())):
-        more = lax.add(count, np.asarray(1 << bit, dtype))
-        place = lax.sub(lax.min(more, size), np.ones((), dtype))
-        right = lax.bitwise_and(_goes_right(_elements_at(a, place), v, side), lax.le(more, size))
-        count = lax.select(right, more, count)
+    """How many elements come before, all values at once, by halves, which is one gather each. The first half is the
+    greatest power of two, and what comes after it is taken with so much of it that it is as long: all places are there.
+    """
+
+    def lie_before(places):
+        return _goes_right(_elements_at(a, places), v, side)
+
+    half = 1 << (a.size.bit_length() - 1)
+    right = lie_before(lax.full(v.shape, half - 1, dtype))
+    count = lax.select(right, lax.full(v.shape, a.size - half + 1, dtype), lax.full(v.shape, 0, dtype))
+    while half := half >> 1:
+        right = lie_before(lax.add(count, np.asarray(half - 1, dtype)))
+        count = lax.select(right, lax.add(count, np.asarray(half, dtype)), count)
     return count
 
 

@@ -97,7 +97,9 @@ none:
 define void @parallel_for(ptr %f, ptr %a, i64 %chunks, ptr %ask) {{
 entry:
   %helpers = load atomic i32, ptr @workers acquire, align 4
-  %alone = icmp eq i32 %helpers, 0
+  %none = icmp eq i32 %helpers, 0
+  %one = icmp ult i64 %chunks, 2
+  %alone = or i1 %none, %one
   br i1 %alone, label %serial, label %try_busy
 try_busy:
   %pair = cmpxchg ptr @busy, i32 0, i32 1 acq_rel acquire

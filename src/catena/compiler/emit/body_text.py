@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from catena.compiler.emit import (
     checks,
     columns,
@@ -22,7 +20,7 @@ from catena.compiler.emit.emitter import Emitter, constant_of, spread
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
 from catena.compiler.graph import affine
-from catena.compiler.graph.symbols import is_power_of_two, whole
+from catena.compiler.graph.symbols import Keys, is_power_of_two, whole
 from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels import scheduling
 from catena.compiler.kernels.loops import LOADS, Nest
@@ -67,7 +65,7 @@ class BodyWriter:
 
     def advance(self, c: Copy, d: int, i) -> None:
         """Moves every pointer to index `i` of dimension `d`; equal moves share their instructions."""
-        moved: dict = {}
+        moved, keys = dict[tuple, str](), Keys()
         for key, _, memory, offset in self.layout.accesses:
             coefficient = next((k for dim, k in offset[1] if dim == d), 0)
             if not coefficient:
@@ -76,10 +74,10 @@ class BodyWriter:
             if isinstance(i, int):
                 c.pointers[key] = base, const + i * coefficient
                 continue
-            known = moved.get((base, memory, coefficient))
+            known = moved.get(move := keys.of((base, memory, coefficient)))
             if known is None:
                 by = i if coefficient == 1 else self.e.op(f"mul nsw i64 {i}, {self.e.size(coefficient)}")
-                known = moved[base, memory, coefficient] = self.e.op(f"getelementptr {memory}, ptr {base}, i64 {by}")
+                known = moved[move] = self.e.op(f"getelementptr {memory}, ptr {base}, i64 {by}")
             c.pointers[key] = known, const
 
     def moved_together(self, copies: list[Copy], d: int, i) -> list[Copy]:
@@ -393,16 +391,17 @@ def apart(body: BodyWriter, copies: list[Copy]) -> list[Copy]:
     """Copies that are at equal distances, with addresses whose text does not tell these, where they are rows of a
     square or share what they fold. Updates are a sixth slower so.
     """
-    e, together, stepped = body.e, body.nest.together, {}
+    e, together, stepped, keys = body.e, body.nest.together, dict[tuple, list[str]](), Keys()
     wanted = len(copies) > 1 and together is not None and together.what in ("squares", "share")
     for key, _, memory, _ in body.layout.accesses if wanted else ():
         base, first = copies[0].pointers[key]
         by = copies[1].pointers[key][1] - first
         if e.size(by) == by:
             continue
-        if (base, memory, first, by) not in stepped:
-            stepped[base, memory, first, by] = _in_steps(e, base, memory, first, by, len(copies))
-        for c, place in zip(copies, stepped[base, memory, first, by]):
+        step = keys.of((base, memory, first, by))
+        if step not in stepped:
+            stepped[step] = _in_steps(e, base, memory, first, by, len(copies))
+        for c, place in zip(copies, stepped[step]):
             c.pointers[key] = place, 0
     return copies
 
@@ -445,11 +444,12 @@ def _masked_scalar(body: BodyWriter, buffer: int, t, pointer: str, width: int, m
 
 def _first_copy(body: BodyWriter) -> Copy:
     """The state of the body before all loops."""
-    starts: dict[int, dict] = {}
-    for _, buffer, memory, offset in body.layout.accesses:
-        starts.setdefault(buffer, {})[memory, offset[0]] = None
+    keys, starts = Keys(), dict[int, dict]()  # by their buffers: places by their keys
+    places = [(key, buffer, (memory, offset[0])) for key, buffer, memory, offset in body.layout.accesses]
+    for _, buffer, place in places:
+        starts.setdefault(buffer, {}).setdefault(keys.of(place), place)
     moved = {b: _moved_to_starts(body, b, each) for b, each in starts.items()}
-    return Copy({}, {key: moved[b][m, offset[0]] for key, b, m, offset in body.layout.accesses})
+    return Copy({}, {key: moved[b][keys.of(place)] for key, b, place in places})
 
 
 NEAR = 128  # elements between places that instructions of one address reach
@@ -457,29 +457,29 @@ MOST_STARTS = 4  # places far from each other in one buffer, each of which takes
 MOST_OF_FOLDS = 6  # the same where nothing but folds is written: stencils of as many take 1.15 of the time
 
 
-def _moved_to_starts(body: BodyWriter, buffer: int, starts: Iterable[tuple]) -> dict[tuple, tuple[str, int]]:
-    """For each place where accesses to a buffer start, with what lies there, a pointer to it or near it, and how far
-    behind that it is. Of places far from each other, as in the parts of a concatenation and the rows of a stencil, the
-    text does not tell how far, unless there are many.
+def _moved_to_starts(body: BodyWriter, buffer: int, starts: dict[tuple, tuple]) -> dict[tuple, tuple[str, int]]:
+    """For the key of each place where accesses to a buffer start, with what lies there, a pointer to it or near it, and
+    how far behind that it is. Of places far from each other, as in the parts of a concatenation and the rows of a
+    stencil, the text does not tell how far, unless there are many.
     """
     pointer = body.pointers[buffer]
-    near: dict[tuple, tuple] = {}  # places -> the first one that they are near to, which comes before them
-    for place in starts:
-        firsts = (x for x in near.values() if x[0] == place[0] and -NEAR < place[1] - x[1] < NEAR)
-        near[place] = next(firsts, place)
+    near: dict[tuple, tuple] = {}  # keys of places -> that of the first one that they are near to, which comes before
+    for key, (memory, start) in starts.items():
+        firsts = (k for k in near.values() if starts[k][0] == memory and -NEAR < start - starts[k][1] < NEAR)
+        near[key] = next(firsts, key)
     most = MOST_OF_FOLDS if body.nest.folds and not body.nest.stores else MOST_STARTS
-    if sum(place is first for place, first in near.items()) > most:
-        return {place: (pointer, place[1]) for place in near}
+    if sum(key is first for key, first in near.items()) > most:
+        return {key: (pointer, start) for key, (_, start) in starts.items()}
     found: dict[tuple, tuple[str, int]] = {}
-    for place, first in near.items():
-        memory, start = place
-        if place is not first:
+    for key, first in near.items():
+        memory, start = starts[key]
+        if key is not first:
             base, at = found[first]
-            found[place] = base, at + start - first[1]
+            found[key] = base, at + start - starts[first][1]
         elif (told := body.e.size(start)) == start:
-            found[place] = pointer, start
+            found[key] = pointer, start
         else:
-            found[place] = body.e.element(pointer, memory, told), 0
+            found[key] = body.e.element(pointer, memory, told), 0
     return found
 
 

@@ -88,7 +88,7 @@ def _through_pool(w, chunks: parallel.Chunks) -> Call | None:
         return None
     addresses = [*chunks.pointers, *([[*chunks.numbers]] if chunks.numbers else [])]
     function, count = w.function(chunks.body), len(addresses)
-    if chunks.many == 1:
+    if not symbols.differs(chunks.many, 1):
         return Call(_stub_of_one(count), function, addresses, [])
     if w.pool is None:
         return Call(_stub_of_chunks(count), function, addresses, [chunks.many])

@@ -7,6 +7,7 @@ from catena.compiler.emit.branches import when_it_leaves
 from catena.compiler.emit.module import NUMBERS, Module
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.emit.sizes import Sizes
+from catena.compiler.graph.symbols import computed
 from catena.compiler.plan.program import Buffer, Program
 from catena.runtime import kernels
 from catena.runtime.layout import DATA, FLAGS, READY, TUPLE_ITEMS
@@ -242,6 +243,12 @@ done:
 """
 
 
+@computed
+def _alignment(size: int) -> int:
+    """Of memory for so many bytes: large pages from where it fills some."""
+    return 4096 if size <= (4 << 20) - 4096 else 2 << 20
+
+
 def _arena(w: ProgramWriter, program: Program, start: str) -> tuple[list[str], list[str]]:
     """Where temporaries live: the stack, or memory kept between calls (a concurrent call allocates its own)."""
     size = program.arena_bytes
@@ -250,8 +257,7 @@ def _arena(w: ProgramWriter, program: Program, start: str) -> tuple[list[str], l
     if size <= STACK_ARENA:
         size = LEAST_ARENA if size <= LEAST_ARENA else STACK_ARENA  # of two sizes, which the text tells
         return [f"  %arena = alloca [{size} x i8], align 64"], []
-    size = -(-size // 4096) * 4096
-    align = 4096 if size < 4 << 20 else 2 << 20
+    align = _alignment(size)
     size = -(-size // align) * align
     advice = [f"  %advice = call i32 @madvise(ptr %fresh, i64 %arena_size, i32 {HUGE_PAGES})"]
     prologue = [

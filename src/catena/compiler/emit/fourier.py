@@ -131,8 +131,8 @@ class Writer:
         """The first lane of a block, and how many there are."""
         first = e.op(f"mul i64 {number}, {self.width}")
         if self.overlaps(s):
-            return e.least(first, s.lanes - self.width), str(self.width)
-        return first, e.least(e.op(f"sub i64 {s.lanes}, {first}"), self.width)
+            return e.least(first, e.size(s.lanes - self.width)), str(self.width)
+        return first, e.least(e.op(f"sub i64 {e.size(s.lanes)}, {first}"), self.width)
 
     def _twist(self, e: Emitter, s: Sweep, table: str, number: str, first: str) -> str:
         """The arguments that tell a pass the roots of a block of lanes; see `Pass` and `twist_roots`."""

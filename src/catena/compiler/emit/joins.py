@@ -11,6 +11,7 @@ import math
 from collections.abc import Collection
 
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.graph.symbols import reaches
 from catena.compiler.graph.types import Type, vector
 from catena.compiler.kernels.loops import Fold, Nest, accumulator_type, is_one_by_one
 
@@ -23,7 +24,7 @@ def are_few(nest: Nest) -> bool:
     """Whether rows that lanes fold are too few to be joined at once, which is what a kernel's text tells of them."""
     if nest.vector not in nest.reduced:
         return False
-    return math.prod(n for d, n in enumerate(nest.extents) if d not in nest.reduced) < FEWEST_ROWS
+    return not reaches(math.prod(n for d, n in enumerate(nest.extents) if d not in nest.reduced), FEWEST_ROWS)
 
 
 def rows(nest: Nest, kept: int, ranges: Collection[int], cut: Collection[int]) -> Rows | None:
@@ -33,7 +34,7 @@ def rows(nest: Nest, kept: int, ranges: Collection[int], cut: Collection[int]) -
     if nest.vector not in nest.reduced or not kept or nest.together is not None or nest.run is not None:
         return None
     d, width = nest.order[kept - 1], nest.width
-    long = math.prod(nest.extents[k] for k in nest.reduced) > MOST * width
+    long = reaches(math.prod(nest.extents[k] for k in nest.reduced), MOST * width + 1)
     if not are_halved(width) or long or d in cut or any(k in ranges for k in nest.reduced):
         return None
     return Rows(d) if not are_few(nest) and any(are_joined(nest, f, d) for f in nest.folds) else None

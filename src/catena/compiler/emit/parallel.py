@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from catena.compiler.emit import bounds, interrupts
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.graph import symbols
 from catena.compiler.plan.program import Buffer
 from catena.core.named import NamedTuple
 
@@ -134,10 +135,11 @@ def table(e: Emitter, pointers: list[str]) -> str:
 
 def _run(w, chunk: str, table: str, chunks: int | str, ask: str | None) -> None:
     """Runs so many chunks, by the pool if there is one and they are not one."""
-    e, count = w.e, w.number(chunks) if isinstance(chunks, int) and chunks != 1 else chunks
-    if w.pool is not None and chunks != 1:
+    e, is_one = w.e, isinstance(chunks, int) and not symbols.differs(chunks, 1)
+    count = w.number(chunks) if isinstance(chunks, int) and not is_one else chunks
+    if w.pool is not None and not is_one:
         e.do(f"call void {w.external(w.pool)}(ptr @{chunk}, ptr {table}, i64 {count}, ptr {ask or 'null'})")
-    elif isinstance(chunks, int) and chunks == 1:
+    elif is_one:
         e.do(f"call void @{chunk}(ptr {table}, i64 0)")
     else:
         k, opened = e.begin_loop(0, count)

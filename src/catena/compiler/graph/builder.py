@@ -52,7 +52,7 @@ from catena.compiler.graph.forms import (
     Window,
 )
 from catena.compiler.graph.region import Region, Value, too_large
-from catena.compiler.graph.symbols import Scalar, array_of, is_plain, whole, wholes
+from catena.compiler.graph.symbols import Keys, Scalar, array_of, is_plain, whole, wholes
 from catena.compiler.graph.windows import Sizes
 from catena.core.dtypes import KIND, float0, is_extended
 from catena.core.errors import ADDRESSABLE, CompileError
@@ -76,7 +76,7 @@ class Builder:
         self.multiplied = multiplied  # the narrow numbers that the processor multiplies: `Machine.multiplied`
         self.checks = checks or Checks(frozenset(), self.region.sites)  # what the equations are tested for
         self.expected: list[tuple] = []  # shape and dtype of each result of the equation that is being lowered
-        self._known: dict[Any, Value] = {}
+        self._keys, self._known = Keys(), dict[Any, Value]()
         self._source: Any = None  # of the equation that is being lowered
 
     # ---- making values -------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class Builder:
     def value(self, form: str, shape, dtype, args=(), params: Any = NOTHING, key: Any = None) -> Value:
         """A pure value; the same `form`, arguments and parameters give the same object."""
         shape, args = wholes(shape), tuple(args)
-        identity = (form, shape, dtype, tuple([a.number for a in args]), params if key is None else key)
+        identity = self._keys.of((form, shape, dtype, tuple([a.number for a in args]), params if key is None else key))
         known = self._known.get(identity)
         if known is None:
             known = self._known[identity] = self._append(form, shape, np.dtype(dtype), args, params)

@@ -114,7 +114,6 @@ class Record:
         self.lines: list[Line] = []
         self.arguments: list[str] = []
         self.hashed: dict[str, Any] = {}  # what was a key, or a part of one, with its value
-        self.keys: dict[int, Keys] = {}  # those of dictionaries that are told apart by themselves
         self.objects: dict[str, Any] = {}  # that functions are given
         self.closed = False
         self.known: dict[tuple, Any] = {}  # what came out of operations, by these, and by names and plain numbers
@@ -194,8 +193,6 @@ class Record:
 
     def _apart(self) -> Iterable[Line]:
         """That keys which differed differ again, and from other numbers: dictionaries do not say that they compared."""
-        for keys in self.keys.values():
-            yield keys.apart()
         values: dict[Any, str] = {}
         for name, value in self.hashed.items():
             values.setdefault(value, name)  # equal ones were compared, which is written down
@@ -212,8 +209,8 @@ class Record:
 
 
 class Keys:
-    """The numbers that are keys of one dictionary: which of them are equal is written down, and that others differ from
-    each other, and not from all numbers of the program, as of those that are hashed.
+    """The numbers in keys of one dictionary, by which what is asked for again is made once: which of them are equal is
+    written down. That others differ is not: where they do not, the same is made twice.
     """
 
     def __init__(self):
@@ -225,17 +222,19 @@ class Keys:
             x = value = int(x)
         else:
             value = x.value
-            x.record.keys[id(self)] = self
         first = self.first.setdefault(value, x)
         if first is not x and first != x:  # which writes it down
             raise Unrecorded("equal numbers that differ")
         return value
 
-    def apart(self) -> Line:
-        """The line of a record that says that they differ."""
-        names = [x.name if type(x) is Symbol else repr(x) for x in self.first.values()]
-        read = tuple(x.name for x in self.first.values() if type(x) is Symbol)
-        return "", f"len({{{', '.join(names)}}}) == {len(names)}", read
+    def of(self, x):
+        """The key of data."""
+        return x if _state.record is None else self._of(x)
+
+    def _of(self, x):
+        if type(x) is Symbol:
+            return self.plain(x)
+        return tuple(map(self._of, x)) if isinstance(x, tuple) else x
 
 
 def _own(number: Symbol, other):
@@ -637,7 +636,12 @@ def is_power_of_two(x: float) -> bool:
 
 def some(n) -> bool:
     """Whether a number is not zero, where what is done then is right for zero, too: only a zero is written down."""
-    return type(n) is Symbol and n.value != 0 or bool(n)
+    return differs(n, 0)
+
+
+def differs(n, one: int) -> bool:
+    """Whether a number is not this one, where what is done then is right for it, too: only equality is written down."""
+    return type(n) is Symbol and n.value != one or n != one
 
 
 def reaches(n, least: int) -> bool:
@@ -646,7 +650,7 @@ def reaches(n, least: int) -> bool:
     """
     if type(n) is not Symbol:
         return n >= least
-    return n >= least - least // NEAR if n.value >= least else n >= least + least // NEAR
+    return n >= least - least // NEAR if n.value >= plain(least) else n >= least + least // NEAR
 
 
 def whole(n) -> int:

@@ -13,6 +13,7 @@ from catena.compiler.graph import few_rows
 from catena.compiler.graph.forms import LOOPS, Scatter
 from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.region import Region, Value
+from catena.compiler.graph.symbols import reaches
 from catena.core.dtypes import KIND
 
 LEAST = 1 << 16  # bytes of what they are added to, and of what loops begin with
@@ -42,7 +43,7 @@ def _add_rows(region: Region) -> None:
     made: dict[int, list[Value]] = {}
     unsigned = {v.number for v in live if few_rows.adds_to_zeros(v)}  # that have no -0
     for v in live:
-        if v.form != "map" or v.params.op != "add" or v.nbytes < LEAST or KIND[v.dtype] not in "fiu":
+        if v.form != "map" or v.params.op != "add" or KIND[v.dtype] not in "fiu" or not reaches(v.nbytes, LEAST):
             continue
         for rows, other in (v.args, v.args[::-1]):
             alone = rows.number not in kept and users[rows.number] == [v] and rows is not other

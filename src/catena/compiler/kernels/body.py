@@ -24,7 +24,7 @@ from catena.compiler.graph.intervals import Interval, interval, span
 from catena.compiler.graph.parts import joined
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.reshapes import groups
-from catena.compiler.graph.symbols import Symbol, as_float, whole
+from catena.compiler.graph.symbols import Keys, Symbol, as_float, whole
 from catena.compiler.graph.types import NAMES
 from catena.compiler.kernels import complex_math, conditions
 from catena.core.dtypes import KIND
@@ -56,7 +56,8 @@ class Body:
         self.root_of = root_of or (lambda v: (v.number, NAMES[v.dtype]))
         self.stmts: list[Stmt] = []
         self.depends: list[int] = []  # bit masks of dimensions
-        self._known: dict[Stmt, int] = {}
+        self._keys = Keys()  # of what is known, and read
+        self._known: dict[tuple, int] = {}
         self._read: dict = {}
         self.ranges: dict[int, tuple[int, int]] = {}  # of integers that are computed, where they are known
         self.exact: dict[int, Affine] = {}  # integers that move with the loops, such as the places of a window
@@ -67,7 +68,8 @@ class Body:
 
     def stmt(self, op: str, type_: str, args: tuple = (), attr=None) -> int:
         new = Stmt(op, type_, args, attr)
-        found = self._known.get(new)
+        key = self._keys.of(new)
+        found = self._known.get(key)
         if found is not None:
             return found
         mask = 0
@@ -77,7 +79,7 @@ class Body:
             mask |= self.affine_mask(attr if op == "affine" else attr[2])
         self.stmts.append(new)
         self.depends.append(mask)
-        self._known[new] = number = len(self.stmts) - 1
+        self._known[key] = number = len(self.stmts) - 1
         return number
 
     def affine_mask(self, a: Affine) -> int:
@@ -158,7 +160,7 @@ class Body:
 
     def read(self, v: Value, index, mask: int = -1):
         """`v` at `index` (a tuple of Affine, or Flat): a statement, or a pair for complex values."""
-        key = (v.number, index, mask)
+        key = self._keys.of((v.number, index, mask))
         found = self._read.get(key)
         if found is None:
             found = self._read[key] = self._read_new(v, index, mask)

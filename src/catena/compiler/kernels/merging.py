@@ -7,10 +7,11 @@ all elements, and keep nothing apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
+from catena.compiler.graph.symbols import Keys
 from catena.compiler.kernels import conditions
 from catena.compiler.kernels.body import Stmt
 from catena.compiler.kernels.conditions import LOADS
@@ -22,11 +23,16 @@ MOST_OF_SHORT = 160  # in longer bodies too
 LONG_ROW = 64  # elements, from which on rows are added up each by itself: whether others keep them apart does not show
 
 
+def _offsets(nest: Nest) -> Collection[Affine]:
+    keys = Keys()
+    return {keys.of(a): a for a in nest.offsets()}.values()
+
+
 def merge(nest: Nest) -> None:
     """Drops dimensions of one element and merges each d into the next one that is left, e, where every offset has
     c_d = c_e * extent_e.
     """
-    accesses = set(nest.offsets())
+    accesses = _offsets(nest)
     gone = {d for d, n in enumerate(nest.extents) if n == 1}
     live = [d for d in range(len(nest.extents)) if d not in gone]
     if any(f.running for f in nest.folds):
@@ -39,7 +45,7 @@ def merge(nest: Nest) -> None:
         )
         apart = nest.adds_floats and d in nest.reduced and n >= LONG_ROW
         if same and not apart and (all(_one_behind_the_other(a, d, e, n) for a in accesses) or _to_places(nest, d, e)):
-            accesses = set(nest.offsets())
+            accesses = _offsets(nest)
             nest.extents[e] *= nest.extents[d]
             nest.extents[d] = 1
             gone.add(d)

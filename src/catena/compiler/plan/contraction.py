@@ -12,7 +12,7 @@ import functools
 import math
 
 from catena.compiler.graph import symbols
-from catena.compiler.graph.symbols import computed, decided
+from catena.compiler.graph.symbols import computed, decided, reaches
 from catena.compiler.graph.types import Type
 from catena.compiler.machine import Machine, Products
 from catena.compiler.plan.sharing import evenly
@@ -209,9 +209,9 @@ def plan(contraction: Contraction, machine: Machine, apart: int, times: int = 1,
         )
     bytes_ = math.prod(x.extent for x in contraction.terms) * contraction.columns * contraction.type.bytes
     repeats = math.prod(x.extent for x in contraction.rows)
-    is_large = bytes_ > machine.memory.first_cache
-    from_afar = bytes_ > (machine.memory.first_cache if times == 1 else machine.memory.second_cache)
-    longest = TERMS_OF_ROW if repeats == 1 and from_afar else limits.terms
+    is_large = _exceeds(contraction, bytes_, machine.memory.first_cache)
+    afar = machine.memory.first_cache if times == 1 else machine.memory.second_cache
+    longest = TERMS_OF_ROW if repeats == 1 and bytes_ > afar else limits.terms
     in_panels = is_large and (contraction.columns > columns or contraction.terms[-1].b > contraction.columns)
     is_narrow = contraction.right is not None
     if apart and times == 1 and (is_narrow and not contraction.rows or in_panels and len(contraction.rows) == 1):
@@ -221,7 +221,7 @@ def plan(contraction: Contraction, machine: Machine, apart: int, times: int = 1,
         lies_so = apart == 1 or _is_turned(contraction.type, inside, width) and not _are_many(repeats, machine)
         if (repeats >= least or is_narrow) and packs and lies_so:
             return Plan(contraction, width, rows, columns, False, True, in_tiles, outside, inside, apart)
-    packed = apart != 1 or is_narrow or (in_panels and repeats * times >= limits.packing.rows)
+    packed = apart != 1 or is_narrow or (in_panels and reaches(repeats * times, limits.packing.rows))
     if packed:
         terms, batch = _counting(contraction.terms, "b"), _counting(contraction.batch, "b")
         contraction = contraction._replace(terms=merged(terms), batch=merged(batch))
@@ -238,7 +238,7 @@ def _is_read_across(contraction: Contraction, panel: int, times: int, machine: M
     least = machine.memory.page // 2 if contraction.batch else machine.memory.line  # a member is read by few tasks
     apart = abs(contraction.terms[-1].a) * size
     few = limits.packing.columns
-    if apart <= machine.memory.page // 4 and times == 1:
+    if times == 1 and not _exceeds(contraction, apart, machine.memory.page // 4):
         few = limits.packing.columns_of_short_rows
     if apart < least or row.extent < limits.most_rows:
         return False
@@ -247,7 +247,14 @@ def _is_read_across(contraction: Contraction, panel: int, times: int, machine: M
         return False
     if times == 1 and _comes_soon(terms, apart, columns, machine):
         return False
-    return bytes_ > machine.memory.first_cache  # asked last: it hangs on each extent
+    return _exceeds(contraction, bytes_, machine.memory.first_cache)  # asked last: it hangs on each extent
+
+
+def _exceeds(contraction: Contraction, bytes_: int, most: int) -> bool:
+    """Whether bytes of an operand are more than these. Of several axes of terms, which copying may make one, it decides
+    how they are added up, too.
+    """
+    return reaches(bytes_, most + 1) if len(contraction.terms) < 2 else bytes_ > most
 
 
 @decided
@@ -545,14 +552,12 @@ def has_halves(p: Plan, machine: Machine) -> bool:
     """
     if p.strips or p.contraction.batch:
         return False
-    return _are_halved(p.contraction.products, p.row.extent, machine.products)
+    limits = machine.products.tasks
+    return not reaches(p.contraction.products, limits.halved) and reaches(p.row.extent, 2 * limits.half)
 
 
 def _may_halve(products: int, rows: int, limits: Products) -> bool:
     return products < limits.tasks.halved and rows >= 2 * limits.tasks.half
-
-
-_are_halved = decided(_may_halve)
 
 
 def _members(w: Work, limits: Products, most: int) -> int:
@@ -594,7 +599,7 @@ def _most_tasks(w: Work, has_strips: bool, limits: Products, page: int) -> int:
 def is_shared(p: Plan, machine: Machine, awake: bool) -> bool:
     """Whether a contraction is worth being shared out."""
     limits = machine.products
-    return p.contraction.products >= (limits.shared_in_loops if awake else limits.shared)
+    return reaches(p.contraction.products, limits.shared_in_loops if awake else limits.shared)
 
 
 def has_rows_enough(p: Plan, machine: Machine, awake: bool, among_steps: bool) -> bool:
@@ -602,12 +607,13 @@ def has_rows_enough(p: Plan, machine: Machine, awake: bool, among_steps: bool) -
     rows = math.prod(x.extent for x in p.contraction.rows)
     if _are_many(rows, machine) or not p.packs or not is_shared(p, machine, awake):
         return True
-    return among_steps and has_halves(p, machine) and p.contraction.products < machine.products.tasks.two
+    few = not reaches(p.contraction.products, machine.products.tasks.two)
+    return among_steps and few and has_halves(p, machine)
 
 
 def _are_many(rows: int, machine: Machine) -> bool:
     """Whether rows are as many tasks as there may be."""
-    return rows >= machine.sharing.row_tasks * machine.products.task_rows
+    return reaches(rows, machine.sharing.row_tasks * machine.products.task_rows)
 
 
 def has_rows_in_order(p: Plan) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from catena.compiler.graph.fourier import REAL, cost, radices, smooth_lengths
 from catena.compiler.graph.region import Value
+from catena.compiler.graph.symbols import computed
 from catena.compiler.graph.types import TYPES
 from catena.compiler.machine import Machine
 from catena.compiler.plan.planner import Frame, Planner
@@ -176,7 +177,7 @@ def fourier(p: Planner, frame: Frame, i: int, node: Value) -> None:
     real = REAL[max(x.dtype.itemsize, out.dtype.itemsize)]
     v = Numbers(real, p.machine.vector_bytes // TYPES[real].bytes, p.machine)
     p.costs.units += 16 * out.size
-    p.costs.flops += p.costs.trips * int(5 * outer * inner * n * math.log2(n))
+    p.costs.flops += p.costs.trips * _flops(outer * inner, n)
     if is_odd:
         far = x.size * TYPES[real].bytes > p.machine.memory.second_cache
         whole = Sweep(n, outer, (n, n), (True, True), (False, False), far=far)
@@ -189,6 +190,12 @@ def fourier(p: Planner, frame: Frame, i: int, node: Value) -> None:
     frame.steps.append(Transform(plan, source, p.address(frame, out), parts))
     for part in parts:
         p.free(part)
+
+
+@computed
+def _flops(rows: int, n: int) -> int:
+    """What so many transforms of this length cost, as one counts."""
+    return int(5 * rows * n * math.log2(n))
 
 
 def _plan(v: Numbers, n: int, outer: int, inner: int, inverse: bool, half: Half | None) -> Transforms:

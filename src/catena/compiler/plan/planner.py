@@ -18,6 +18,7 @@ import numpy as np
 from catena.compiler.graph import symbols
 from catena.compiler.graph.forms import FORMS, LOOPS
 from catena.compiler.graph.region import Value
+from catena.compiler.graph.symbols import reaches
 from catena.compiler.kernels import loops
 from catena.compiler.machine import Machine, Memory
 from catena.compiler.plan import elements, sharing, slices
@@ -103,7 +104,7 @@ class Frame:
         """
         values, kernel = self.fused.region.values, step.own_kernel
         v = values[result]
-        if kernel.axes or step.part or not SHARED <= v.nbytes < memory.streamed:
+        if kernel.axes or step.part or not reaches(v.nbytes, SHARED) or reaches(v.nbytes, memory.streamed):
             return None
         dying = (r for r in sorted(step.reads - kernel.moved) if self.last_use.get(r) == i and r not in self.protected)
         alike = (r for r in dying if (values[r].shape, values[r].dtype) == (v.shape, v.dtype))

@@ -6,11 +6,12 @@ the number of threads.
 
 from __future__ import annotations
 
+import functools
 import math
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.forms import COSTLY, OPS
-from catena.compiler.graph.symbols import computed, decided
+from catena.compiler.graph.symbols import computed, reaches
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels.loops import Nest, is_idempotent
 from catena.compiler.machine import Machine, Sharing
@@ -38,19 +39,25 @@ def half_units(nest: Nest) -> int:
 
 def _is_worthwhile(sharing: Sharing, nest: Nest, total: int, in_loop: bool, awake: bool) -> bool:
     """Whether threads share a nest of so many units of work. Cheap operations take a fraction of a unit; beside several
-    functions of mathematics for each element it is little to bring that to another core's cache.
+    functions of mathematics for each element it is little to bring that to another core's cache. What folds may be
+    shared otherwise where it is not so, by parts that others fold.
     """
     usual, of_moves = _least(sharing, nest, in_loop, awake)
-    if total >= usual or total >= of_moves and not _shares_lines(nest):  # asked last: it hangs on each extent
+    enough = total.__ge__ if nest.folds else functools.partial(reaches, total)
+    if enough(usual) or enough(of_moves) and not _shares_lines(nest):  # asked last: it hangs on each extent
         return True
     functions = [OPS[s.op].cost for s in nest.stmts if s.op in COSTLY]
     return in_loop and len(functions) >= SEVERAL and nest.trips * sum(functions) // 2 >= sharing.functions_in_loops
 
 
-@decided
 def is_any_shared(sizes: tuple[int, ...], machine: Machine) -> bool:
     """Whether nests that make so many elements are shared whatever they compute: one at least."""
-    return max(sizes, default=0) >= machine.sharing.worthwhile
+    return reaches(_largest(sizes), machine.sharing.worthwhile)
+
+
+@computed
+def _largest(sizes: tuple[int, ...]) -> int:
+    return max(sizes, default=0)
 
 
 def _least(sharing: Sharing, nest: Nest, in_loop: bool, awake: bool) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from collections.abc import Collection
 from catena.compiler.graph.forms import COSTLY, FORMS, PARTS, Map
 from catena.compiler.graph.products import is_read_once, read_once
 from catena.compiler.graph.region import Region, Value
+from catena.compiler.graph.symbols import reaches
 from catena.compiler.plan import cuts, strided
 from catena.compiler.plan.kernel_length import (
     FAR,
@@ -201,9 +202,9 @@ class Storage:
         """
         again = len(users) * weight
         if weight <= CHEAP and again <= MOST_MOVED and _read_neighbours(users):
-            return again <= FEW_AGAIN or v.nbytes >= LARGE
+            return again <= FEW_AGAIN or reaches(v.nbytes, LARGE)
         of_one = _is_of_one_array(v, len(users), self._reads_turned(users), self.stored, self.roots)
-        return of_one and v.nbytes >= LARGE  # asked last: it hangs on each extent
+        return of_one and reaches(v.nbytes, LARGE)  # asked last: it hangs on each extent
 
     def _is_of_places(self, user: Value, v: Value) -> bool:
         """Whether a gather reads rows of what hangs on their places alone, such as those of an identity matrix. Small
@@ -211,7 +212,7 @@ class Storage:
         """
         if user.form != "gather" or v is not user.args[0] or v in user.args[1:] or _lanes_gather(user):
             return False
-        return (v.dtype.itemsize >= WHOLE or v.nbytes >= LARGE) and not self.leaves(v)[0]
+        return (v.dtype.itemsize >= WHOLE or reaches(v.nbytes, LARGE)) and not self.leaves(v)[0]
 
     def _reads_turned(self, users: list[Value]) -> bool:
         """Whether some reader is transposed, or what it makes."""
@@ -276,7 +277,7 @@ def _is_of_one_array(v: Value, readers: int, turned: bool, stored: Collection[in
         x = ask.pop()
         if x.size == 1 or x.form == "iota" or x.form == "broadcast" and x.args[0].size == 1:
             continue
-        if x.form == "broadcast" and x.args[0].size * LONG_ROW <= v.size and x.args[0].number in stored:
+        if x.form == "broadcast" and x.args[0].number in stored and reaches(v.size, x.args[0].size * LONG_ROW):
             rows = True
         elif x.number in stored or _moves(x, turned) and x.args[0].number in stored:
             a, size = (x, x.size) if x.number in stored else (x.args[0], v.size)
@@ -337,7 +338,7 @@ def _has_little_border(pad: Value, v: Value) -> bool:
     inside, whole = v.size, pad.size
     if v.ndim and (v.shape[-1] >= LONG_ROW or v.shape[-1] == pad.shape[-1] >= LANES):
         inside, whole = v.shape[-1], pad.shape[-1]
-    return (whole - inside) * BORDER <= whole
+    return reaches(whole, (whole - inside) * BORDER)
 
 
 def _keeps_parts(user: Value, v: Value) -> bool:
@@ -394,7 +395,7 @@ def _is_row_of_many(user: Value, v: Value, weight: float) -> bool:
     """Whether floats are spread over so many rows that a step for them alone, of two operations, is nothing beside
     these; of one for halves, which are widened and rounded for it.
     """
-    if user.form != "broadcast" or user.size < MANY or KIND[v.dtype] != "f":
+    if user.form != "broadcast" or KIND[v.dtype] != "f" or not reaches(user.size, MANY):
         return False
     return weight >= (1 if v.dtype.itemsize < WHOLE else CHEAP)
 
@@ -426,7 +427,7 @@ def _is_beside(user: Value, v: Value) -> bool:
     spread over long rows.
     """
     if user.form == "broadcast":
-        return math.prod(user.shape[_end_of_own(user, v) :]) >= LONG_ROW
+        return reaches(math.prod(user.shape[_end_of_own(user, v) :]), LONG_ROW)
     if user.form == "scatter":
         return _adds_rows(user) and v is user.args[2] and v is not user.args[1]
     return user.form == "gather" and user.args[0] is not v

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from catena.compiler.graph.forms import Slice, Transpose
 from catena.compiler.graph.products import has_terms_side_by_side
 from catena.compiler.graph.region import Value
+from catena.compiler.graph.symbols import reaches
 from catena.compiler.graph.transposes import adds_along_lines
 from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.conditions import LOADS
@@ -209,7 +210,7 @@ def _finds_threads_awake(p: Planner, frame: Frame, plan, values) -> bool:
     """
     if frame.has_many_steps and contraction.has_halves(plan, p.machine):
         return True
-    return frame.awake and sum(x.nbytes for x in values) >= p.machine.products.tasks.moved
+    return frame.awake and reaches(sum(x.nbytes for x in values), p.machine.products.tasks.moved)
 
 
 def count(p: Planner, multiplications: int, values) -> None:
