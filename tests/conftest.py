@@ -53,6 +53,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
+from _pytest.doctest import DoctestModule  # noqa: E402
 from _pytest.runner import runtestprotocol  # noqa: E402
 
 from catena.compiler.native import stored  # noqa: E402
@@ -149,6 +150,8 @@ class Skipped(pytest.File):
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path, parent):
     found = yield
+    if Path(__file__).parent in file_path.parents:  # examples stand in docstrings of the source
+        found = [each for each in found if not isinstance(each, DoctestModule)]
     if found and not lazy.has_compiler() and whole_file_reason(file_path):
         return [Skipped.from_parent(parent, path=file_path)]
     return found

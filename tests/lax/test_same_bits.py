@@ -34,7 +34,7 @@ PARTS = 4
 def test_primitives(part):
     with catena.enable_x64(True):
         rows = [
-            row for row in battery.primitive_calls() if "x7" in row[0] and "64" not in row[0] and in_share(2, row[0])
+            row for row in battery.primitive_calls() if "x7" in row[0] and "64" not in row[0] and in_share(3, row[0])
         ]
         found = [line for row in rows[part::PARTS] for line in battery.differences(*row)[1]]
     assert not found

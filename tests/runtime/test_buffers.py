@@ -86,7 +86,7 @@ def test_a_program_that_runs_while_idle_memory_is_looked_for():
     expected, stop = np.asarray(f(x)), threading.Event()
 
     def keep_looking():
-        while not stop.is_set():
+        while not stop.wait(1e-4):  # the interpreter is the program's between two looks
             idle.look()
 
     looking = threading.Thread(target=keep_looking)
