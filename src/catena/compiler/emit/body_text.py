@@ -180,7 +180,7 @@ class BodyWriter:
             t = TYPES[self.nest.stmts[between.args[0]].type]
             x, bound = _operands(self, between, c, width)
             return self.e.op(f"icmp ult {vector(t.register, width)} {x}, {bound}")
-        if (out := _divided(self, s, c, width)) is not None:
+        if (out := _divided(self, s, c, width) or _by_pair(self, i, c, width)) is not None:
             return out
         if s.op == "div_by_inverse" and self.layout.divisions.is_by_divider(i):
             s = s._replace(op="div", args=s.args[:2])
@@ -528,6 +528,16 @@ def _divided(body: BodyWriter, s, c: Copy, width: int) -> str | None:
     if by.op != "const" or t.kind not in "iu" or not integer_quotients.is_untold(body.e, t, whole(by.attr)):
         return None
     return ops.divided_by(body.e, s.op, t, body.use(s.args[0], c, width), whole(by.attr), width)
+
+
+def _by_pair(body: BodyWriter, i: int, c: Copy, width: int) -> str | None:
+    """A quotient by a constant as two products; None for all else."""
+    s = body.nest.stmts[i]
+    if s.op != "div" or width == 1 or (pair := body.layout.divisions.pair(i)) is None:
+        return None
+    t, by = TYPES[s.type], float(body.nest.stmts[s.args[1]].attr)
+    operands = [body.use(s.args[0], c, width), *(constant(number, t, width) for number in (by, *pair))]
+    return ops.vector_call(body.e, "quotient_by_pair", t.register, operands, width)
 
 
 def _untold(body: BodyWriter, a: int, width: int) -> str | None:

@@ -6,18 +6,22 @@ import math
 from functools import cached_property
 
 from catena.compiler import vector_math
-from catena.compiler.graph.symbols import is_power_of_two
+from catena.compiler.emit.sizes import is_count
+from catena.compiler.graph.symbols import Symbol, is_power_of_two
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels.body import Stmt
 from catena.compiler.kernels.loops import LOADS, Nest
+from catena.compiler.vector_math.constant_divisors import inverse_pair
 from catena.compiler.vector_math.inverses import MODERATE
 
 # How many lanes there are at least where dividers take longest of all, and their cycles for a vector of 16 floats, or
 # of 8 doubles; what multiplies by an inverse and corrects that takes 4. Two other operations are done in a cycle.
 DIVIDERS = {"float": (16, 10), "double": (4, 16)}
 CORRECTING, AT_ONCE = 4, 2
+PAIRED = {"float32": 16, "float64": 8}  # lanes of the vectors of `DIVIDERS`
 DIVIDED = frozenset(["div", "div_by_inverse", "sqrt"])  # what dividers do
 FEW = 4  # vectors that share what they are divided by, for which this is inverted in the innermost loop
+BY_CONSTANT = 3  # cycles of a quotient by two products (see `vector_math.constant_divisors`), with what they ask before
 ROUNDED = {"float16": "quotient_of_halves", "bfloat16": "quotient_of_bfloat16"}  # to fewer bits than are computed
 
 
@@ -34,6 +38,8 @@ class Divisions:
             return s.op
         lanes, cycles = DIVIDERS[register]
         by = self.nest.stmts[s.args[1]]
+        if self.pair(i) is not None:
+            return "quotient_by_pair"
         if self.nest.width < lanes or by.op == "const" and is_power_of_two(by.attr):
             return s.op
         # Quotients of what may be small, told by `s.attr`, are long, and stay so.
@@ -45,6 +51,21 @@ class Divisions:
         if self._is_of_integers(s, by):
             return "quotient_of_integers"
         return "one_of_quotients" if divided > 1 else "quotient"
+
+    def pair(self, i: int) -> tuple[float, float] | None:
+        """The two numbers by whose products a quotient is made, of a constant divisor that hangs on no extent; None
+        where the divider makes it, or what else there is for what lanes share.
+        """
+        s, v, nest = self.nest.stmts[i], self.nest.vector, self.nest
+        by = nest.stmts[s.args[1]]
+        if by.op != "const" or type(by.attr) is Symbol or is_count(by.attr) or s.type not in PAIRED or nest.folds:
+            return None
+        register = TYPES[s.type].register
+        cycles = DIVIDERS[register][1] * nest.width / PAIRED[s.type]
+        work = (self._work - self._by_constants) / AT_ONCE + BY_CONSTANT * self._by_constants
+        if s.attr is not None or work > cycles * self._divided or nest.extents[v] < 2 * nest.width:
+            return None
+        return inverse_pair(float(by.attr), register)
 
     def is_of_few(self, i: int) -> bool:
         """Whether a quotient is made by what a few vectors share, and what changes in the loop in which they do."""
@@ -99,6 +120,11 @@ class Divisions:
         """How many divisions in lanes are by what these share; one at least."""
         divisions = [s.args for s in self._in_lanes if s.op == "div"]
         return max(1, sum(self._is_in_lanes(x) and not self._is_in_lanes(by) for x, by in divisions))
+
+    @cached_property
+    def _by_constants(self) -> int:
+        """How many divisions are by constants."""
+        return sum(s.op == "div" and self.nest.stmts[s.args[1]].op == "const" for s in self._in_lanes)
 
     @cached_property
     def _divided(self) -> int:

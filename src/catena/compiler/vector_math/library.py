@@ -12,6 +12,7 @@ from functools import cache
 from . import (
     algorithms,
     bessel,
+    constant_divisors,
     error_function,
     exponential,
     gamma,
@@ -89,10 +90,11 @@ DIVIDED = {  # what processors have an instruction for, where the divisor is kno
     "quotient_by_inverse": inverses.quotient_by_inverse,
     "inverse": inverses.inverse,
 }
-TERNARY = frozenset({"quotient_by_inverse"})
+BY_CONSTANTS = {"quotient_by_pair": constant_divisors.quotient_by_pair}
+QUATERNARY, TERNARY = frozenset(BY_CONSTANTS), frozenset({"quotient_by_inverse"})
 BINARY = frozenset({"atan2", "pow", "hypot", "modulus", *EXACT, *DIVIDED}) - TERNARY - {"inverse"}
-FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT | DIVIDED
-NAMES = tuple(name for name in FUNCTIONS if name not in DIVIDED)
+FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT | DIVIDED | BY_CONSTANTS
+NAMES = tuple(name for name in FUNCTIONS if name not in DIVIDED | BY_CONSTANTS)
 # Functions that compute much of one operand, or of some, alone; not those whose texts are long and hang on all.
 STAGED = (
     frozenset(
@@ -108,7 +110,7 @@ PARAMETERS = ("x", "y", "z", "w")
 def arity(name: str) -> int:
     if name in ALGORITHMS or name in APART:
         return algorithms.arity(name)
-    return 3 if name in TERNARY else 2 if name in BINARY else 1
+    return 4 if name in QUATERNARY else 3 if name in TERNARY else 2 if name in BINARY else 1
 
 
 def define(name: str, elem: str, width: int) -> str:
