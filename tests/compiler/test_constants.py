@@ -375,3 +375,17 @@ def test_folds_of_one_number_are_those_of_an_array_in_memory(shape, axis, dtype)
 def test_a_sum_of_ones_is_no_pass_over_memory():
     made = jax.make_jaxpr(lambda x: x + jnp.sum(jnp.ones((2, 500_000)), 0))(jnp.ones(500_000))
     assert len(list(program_of(made).steps())) == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("power", [1.0, -1.0, 2.0, -8.0, 2.0**60])
+def test_remainders_of_powers_of_two_are_exact(dtype, power):
+    rng = np.random.default_rng(0)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 4.0, -4.0, 2.0**70, -(2.0**61), 1e-42, -1e-42, 0.5, -7.5]
+    x = np.concatenate([special, rng.normal(size=500) * 2.0 ** rng.integers(-40, 90, 500), rng.integers(-99, 99, 99)])
+    x = x.astype(dtype)
+    with jax.enable_x64(dtype == "float64"), np.errstate(all="ignore"):
+        by = x.dtype.type(power)
+        assert bits(jax.jit(lambda x: lax.rem(x, by))(x)) == bits(np.fmod(x, by))
+        for f in (jnp.remainder, jnp.floor_divide):
+            assert bits(jax.jit(lambda x, f=f: f(x, by))(x)) == bits(f(x, np.full_like(x, by)))

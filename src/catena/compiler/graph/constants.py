@@ -155,6 +155,9 @@ def known(b, op: str, xs: tuple, shape: tuple):
             return b.map("integer_pow", xs[0], y=3)
     if op == "div" and scalars[1] is not None and (factor := _exact_inverse(scalars[1])) is not None:
         return b.map("mul", xs[0], b.full(xs[1].shape, factor))
+    if op == "rem" and scalars[1] is not None and xs[0].dtype.itemsize > 2:  # others round after each operation
+        if (factor := _exact_inverse(scalars[1])) is not None and abs(factor) <= 1:
+            return _rest(b, xs[0], abs(factor))
     for x, y, last in ((xs[0], xs[1], scalars[1]), (xs[1], xs[0], scalars[0] if op in COMMUTING else None)):
         if last is not None and op in NEUTRAL and NEUTRAL[op](last):
             return x
@@ -257,6 +260,13 @@ def _exact_inverse(x: np.ndarray) -> np.ndarray | None:
     with np.errstate(over="ignore"):
         inverse = np.asarray(1 / np.asarray(x), x.dtype)
     return inverse if np.finfo(x.dtype).tiny <= abs(inverse) < np.inf else None
+
+
+def _rest(b, x, inverse: np.ndarray):
+    """What is left of floats divided by a power of two, of which it is the inverse: exact, with the sign of each."""
+    inverse, by, zero = (b.full(x.shape, np.asarray(n, x.dtype)) for n in (inverse, 1 / inverse, 0))
+    rest = b.map("sub", x, b.map("mul", b.map("trunc", b.map("mul", x, inverse)), by))
+    return b.map("select", b.map("eq", rest, zero), b.map("mul", x, zero), rest)
 
 
 def _is_spread(x) -> bool:
