@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from catena.core.config import FLAGS, FOREIGN, Flag
-from catena.core.foreign_flags import GROUPS
+from catena.core.flags import FLAGS, Flag
+from catena.core.foreign_flags import FOREIGN, GROUPS
 
 PAGE = Path(__file__).resolve().parent / "configuration.md"
 START, END = "<!-- tables -->\n", "<!-- end of tables -->\n"

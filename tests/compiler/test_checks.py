@@ -13,7 +13,7 @@ from catena.compiler.native import host
 from catena.compiler.native.compile import lower
 from catena.compiler.plan.passes import plan
 from catena.core import lazy
-from catena.core.config import FLAGS, from_environment
+from catena.core.flags import FLAGS, from_environment
 from catena.transform import interpreted
 
 X = jnp.array([[1.0, 2.0, 3.0], [4.0, -5.0, 6.0]])

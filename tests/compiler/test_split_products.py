@@ -14,7 +14,7 @@ from catena.compiler.native import host
 from catena.compiler.plan import split_products
 from catena.compiler.plan.split_products import SplitProduct, Splitting
 from catena.compiler.plan.verify import verify
-from catena.core.config import PRECISIONS
+from catena.core.flags import PRECISIONS
 
 UNIT = 2.0**-24
 SIZES = [(256, 256, 64), (300, 333, 217), (256, 240, 1100), (177, 1000, 555)]  # rows, columns, terms

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from catena.core.config import TRACED, Flag, overridden, refresh_global
+from catena.core.config import TRACED, overridden, refresh_global
 from catena.core.context import Context, context
+from catena.core.flags import Flag
 
 _numbers = itertools.count()
 

@@ -12,6 +12,7 @@ import numpy as np
 from catena.compiler.native import cache
 from catena.core import config, lazy
 from catena.core.device import devices
+from catena.core.flags import FLAGS
 from catena.core.job import launched
 from catena.runtime import threads
 from catena.transform.profile import rate
@@ -126,7 +127,7 @@ def size_of(path: Path) -> int:
 def changed_flags() -> str:
     """The flags of the configuration whose values are not their defaults."""
     values = config.config.values
-    changed = [f"{name}={values[name]!r}" for name, flag in config.FLAGS.items() if values[name] != flag.default]
+    changed = [f"{name}={values[name]!r}" for name, flag in FLAGS.items() if values[name] != flag.default]
     return ", ".join(changed) or "all flags at their defaults"
 
 
