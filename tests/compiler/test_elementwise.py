@@ -266,7 +266,9 @@ def test_nextafter_and_powers():
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64])
 def test_integer_powers_wrap_around(dtype):
     x, bits = ints((200,), dtype), 8 * np.dtype(dtype).itemsize
-    for n in (ints((200,), dtype), rng.integers(0, 9, 200).astype(dtype), np.zeros(200, dtype)):
+    below, first = -rng.integers(0, 9, 200), np.array([1 << bits - 1], np.uint64)  # most are the inverses of powers
+    small = [m.astype(dtype) for m in (rng.integers(0, 9, 200), below, np.resize(first, 200), np.zeros(200))]
+    for n in (ints((200,), dtype), *small):
         wanted = [pow(int(a), int(b) % 2**bits, 2**bits) for a, b in zip(x, n, strict=True)]
         check(lambda b, x, n: b.map("pow", x, n), np.array(wanted, f"uint{bits}").view(dtype), x, n)
 

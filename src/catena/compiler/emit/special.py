@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.types import DTYPES, TYPES, Type, constant, vector
+from catena.compiler.vector_math.text import SELDOM
 from catena.core.dtypes import itemsize_bits
 
 
@@ -122,33 +125,64 @@ def integer_power(e: Emitter, t: Type, xs, width: int, attr) -> str:
     return e.op(f"call {r} @{symbol}({r} {xs[0]}, {r} {xs[1]})")
 
 
+START_BITS = 5  # of the inverse of an odd number, which three times it has, with the second bit turned (P. Montgomery)
+
+
 def _power_by_squaring(symbol: str, t: Type, width: int) -> str:
-    """Squares until no lane's exponent has bits left: most exponents are small."""
+    """Squares until no lane's exponent has bits left: most exponents are small. Those whose first bit is set, which are
+    below zero with a sign, are made of the power without it: as 2^bits times an exponent is nothing to odd numbers, it
+    is the inverse of theirs in the ring; of even ones, so often a factor, nothing is left.
+    """
     r, i1, one, zero = vector(t.register, width), vector("i1", width), constant(1, t, width), constant(0, t, width)
-    any_lane = [f"%any = call i1 @llvm.vector.reduce.or.v{width}i1({i1} %some)"] if width > 1 else []
+    any_of = f"call i1 @llvm.vector.reduce.or.v{width}i1({i1} %s)" if width > 1 else "freeze i1 %s"
     return "\n".join(
         [
             f"define internal {r} @{symbol}({r} %x, {r} %y) alwaysinline nounwind {{",
             "entry:",
+            f"%is_below = icmp slt {r} %y, {zero}",
+            f"%size = call {r} @llvm.abs.{t.register if width == 1 else f'v{width}{t.register}'}({r} %y, i1 false)",
+            f"%below = {any_of % '%is_below'}",
             "br label %next",
             "next:",
-            f"%base = phi {r} [ %x, %entry ], [ %squared, %next ]",
-            f"%left = phi {r} [ %y, %entry ], [ %shifted, %next ]",
-            f"%power = phi {r} [ {one}, %entry ], [ %chosen, %next ]",
+            f"%base = phi {r} [ %x, %entry ], [ %squared, %square ]",
+            f"%left = phi {r} [ %size, %entry ], [ %shifted, %square ]",
+            f"%power = phi {r} [ {one}, %entry ], [ %chosen, %square ]",
             f"%bit = and {r} %left, {one}",
             f"%odd = icmp ne {r} %bit, {zero}",
             f"%product = mul {r} %power, %base",
             f"%chosen = select {i1} %odd, {r} %product, {r} %power",
-            f"%squared = mul {r} %base, %base",
             f"%shifted = lshr {r} %left, {one}",
             f"%some = icmp ne {r} %shifted, {zero}",
-            *any_lane,
-            f"br i1 %{'any' if width > 1 else 'some'}, label %next, label %done",
+            f"%any = {any_of % '%some'}",
+            "br i1 %any, label %square, label %done",
+            "square:",
+            f"%squared = mul {r} %base, %base",
+            "br label %next",
             "done:",
-            f"ret {r} %chosen",
+            f"br i1 %below, label %invert, label %out{SELDOM}",
+            "invert:",
+            *_inverted_in_ring("%chosen", t, width),
+            f"%right = select {i1} %is_below, {r} %inverted, {r} %chosen",
+            "br label %out",
+            "out:",
+            f"%result = phi {r} [ %chosen, %done ], [ %right, %invert ]",
+            f"ret {r} %result",
             "}",
         ]
     )
+
+
+def _inverted_in_ring(x: str, t: Type, width: int) -> list[str]:
+    """Lines that make `%inverted`: times an odd number it is 1, of even ones it is 0. By Newton's method."""
+    r, last = vector(t.register, width), "%start"
+    c = lambda number: constant(number, t, width)  # noqa: E731
+    lines = [f"%thrice = mul {r} {x}, {c(3)}", f"%start = xor {r} %thrice, {c(2)}"]
+    for k in range(math.ceil(math.log2(int(t.register[1:]) / START_BITS))):
+        lines += [f"%product.{k} = mul {r} {x}, {last}", f"%less.{k} = sub {r} {c(2)}, %product.{k}"]
+        lines.append(f"%inverse.{k} = mul {r} {last}, %less.{k}")
+        last = f"%inverse.{k}"
+    odd = [f"%last = and {r} {x}, {c(1)}", f"%has_inverse = icmp ne {r} %last, {c(0)}"]
+    return [*lines, *odd, f"%inverted = select {vector('i1', width)} %has_inverse, {r} {last}, {r} {c(0)}"]
 
 
 def sort_key(e: Emitter, t: Type, xs, types, merge_zeros, width: int) -> str:
