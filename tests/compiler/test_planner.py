@@ -9,6 +9,7 @@ from catena import lax
 from catena.compiler.machine import X86_64_V4
 from catena.compiler.native.compile import program_of
 from catena.compiler.plan.steps import Copy
+from catena.core.config import override
 
 STEPS = 6
 
@@ -75,3 +76,27 @@ def test_loops_begin_with_one_number_in_memory_of_their_own(loop):
     program = program_of(jax.make_jaxpr(f)(x), machine=X86_64_V4)
     copies = [step for _, step in program.steps() if isinstance(step, Copy) and step.bytes >= x.nbytes]
     assert program.arena_bytes == 0 and not copies, str(program)
+
+
+def test_a_few_copies_of_what_is_cheap_are_computed_each():
+    """Of a large array, beside what waits for memory; not where each copy takes long anyway, nor of many."""
+
+    def arena(f, copies=4, n=100_000):
+        x, y = jnp.ones(n, "float32"), jnp.ones((copies, n), "float32")
+        with override("jax_check_bounds", False):
+            return program_of(jax.make_jaxpr(f)(x, y), machine=X86_64_V4).arena_bytes
+
+    made = lambda x: jnp.maximum(x * 1.5 + 0.3, 0)  # noqa: E731
+    assert arena(lambda x, y: made(x) + y) == 0
+    assert arena(lambda x, y: (made(x[:, None])[:, 0] * y).sum(1)) == 0
+    assert arena(lambda x, y: jnp.exp(made(x) + y)) >= 400_000
+    assert arena(lambda x, y: made(x) + y, copies=50) >= 400_000
+    assert arena(lambda x, y: made(x) + y, n=1000) >= 4000
+
+
+def test_copies_have_the_values_of_what_they_are_copies_of():
+    x, y = np.random.default_rng(8).standard_normal((2, 4, 40_000)).astype(np.float32)
+    x = x[:1]
+    got = jax.jit(lambda x, y: (jnp.maximum(x * 2 - 1, 0) + y, jax.vmap(lambda _: jnp.abs(x[0] * 4) * 2)(y)))(x, y)
+    np.testing.assert_array_equal(got[0], np.maximum(x * np.float32(2) - 1, 0) + y)
+    np.testing.assert_array_equal(got[1], np.broadcast_to(np.abs(x * 4) * 2, y.shape))

@@ -134,6 +134,7 @@ ROWS = [
      "test_sums_of_normal_numbers_that_are_subnormal"),
     (TEXTS, "compiler/test_subnormal_products.py", "test_programs_that_flush_do_not_look"),
     (TEXTS, "compiler/test_staged.py"),
+    (TEXTS, "compiler/test_planner.py", "test_a_few_copies_of_what_is_cheap_are_computed_each"),
     (TEXTS, "compiler/test_shared_divisors.py", "test_what_few_vectors_share_is_inverted_there"),
     (TEXTS, "compiler/test_stages.py", "test_dividers_are_what_loops_of_several_quotients_wait_for",
      "test_what_hangs_on_constants_of_a_long_function_is_computed_before_the_loop",

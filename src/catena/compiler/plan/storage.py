@@ -42,6 +42,7 @@ LANES = 16  # the least elements in a row along which lanes lie, whatever folds 
 WHOLE = 4  # bytes of an element, of which a vector has as many as of the places that it is computed from
 LONG_ROW = 128  # elements: what is computed once for each row of so many is nothing beside these
 MANY = 1 << 14  # elements beside which those of a row are nothing
+FEW_COPIES = 4  # of an array, for each of which little is done again
 OFTEN = 4  # times that what lanes gather is read, from which on it is stored: by a pad, most is thrown away
 FEWER = 4  # times as many elements as a gather reads: they are not computed for it
 BORDER = 4  # a border is at most one part of so many of what a pad makes
@@ -190,11 +191,35 @@ class Storage:
                 return f"scatter v{u.number} would choose it one by one"
             # Most scatters have no lanes: who else reads what their places are made of spares them nothing.
             heavy = self.leaves(v)[1] if u.form == "scatter" else weight
-            if self._repeats(u, v) and (costly or heavy > cheap or wasted):
+            again = costly or (heavy > cheap or wasted) and not self._is_copied(u, v, weight)
+            if again and self._repeats(u, v):
                 return f"{u.form} v{u.number} would compute each element several times"
         if len(users) > 1 and (costly or weight > 1 and not self._is_made_again(v, users, weight)):
             return f"{len(users)} readers would compute it again"
         return None
+
+    def _is_copied(self, user: Value, v: Value, weight: float) -> bool:
+        """Whether a reader is a few copies of a large array, one behind the other, as results of `vmap` are that hang
+        on nothing of the batch, and what makes it of one array is done for each: memory costs more, where little is
+        done with them.
+        """
+        if user.form != "broadcast" or weight > FEW_AGAIN or len(self.users[v.number]) > 1:
+            return False
+        first = min((d for d, n in zip(user.params.dims, v.shape) if n != 1), default=0)
+        copies, own = user.shape[:first], user.shape[first:]
+        few = math.prod(copies) <= FEW_COPIES and [n for n in own if n != 1] == [n for n in v.shape if n != 1]
+        return few and self._is_for_little(user) and self._is_made_again(v, [user], weight)
+
+    def _is_for_little(self, v: Value) -> bool:
+        """Whether no more than one value is made of it, nor anything costly of that soon."""
+        for k in range(MOST_BETWEEN):
+            users = self.users[v.number]
+            if any(map(_is_costly, users)) or k == 0 and len(users) > 1:
+                return False
+            if not users:
+                break
+            v = users[0]
+        return True
 
     def _is_made_again(self, v: Value, users: list[Value], weight: float) -> bool:
         """Whether each reader computes a cheap value: memory costs more where it is large, and where neighbours are
@@ -285,6 +310,8 @@ def _is_of_one_array(v: Value, readers: int, turned: bool, stored: Collection[in
             arrays.add(roots.get(a.number, a.number))
             if size * x.dtype.itemsize > v.nbytes and KIND[v.dtype] != "b":
                 return False
+        elif x.form in ("broadcast", "reshape") and _has_same_extents(x, x.args[0]):
+            ask.append(x.args[0])
         elif x.form != "map":
             return False
         else:
