@@ -13,8 +13,14 @@ FILES = sorted(SRC.rglob("*.py"))
 TEXTS = {path.relative_to(SRC).as_posix(): path.read_text() for path in FILES}
 
 
+# Where an implicit concatenation may be: a quote, and only space, comments or the end of lines up to the next one.
+ADJACENT = re.compile(r"""["']\s*(?:#.*\s*)?\n\s*[rfRF]{0,2}["']|["'][ \t]+[rfRF]{0,2}["']""")
+
+
 def joined_strings(text: str) -> list[list[tokenize.TokenInfo]]:
     """The strings of each implicit concatenation."""
+    if not ADJACENT.search(text):
+        return []
     runs, run = [], []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.STRING:
