@@ -176,6 +176,20 @@ def test_sizes_that_are_the_same_by_chance_are_of_one_plan(family):
     assert family().found == 3
 
 
+def test_whole_blocks_of_what_is_folded_are_of_one_plan(family):
+    """Whether blocks leave a rest, a kernel asks that may have one: a plan for some is one for none."""
+    kept = [programs.program(closed(jnp.sum, [(n, 8)])) for n in (259, 165)]
+    kept += [check(jnp.sum, [(n, 8)]) for n in (128, 256, 200)]
+    assert family().found == 3
+
+
+def test_numbers_of_parts_and_tasks_are_of_one_plan(family):
+    """Into however many parts the right sides of a system are cut, and however many tasks do them."""
+    kept = [programs.program(closed(jnp.linalg.inv, [(n, n)])) for n in (150, 165)]
+    kept += [check(jnp.linalg.inv, [(n, n)]) for n in (235, 245)]
+    assert family().found == 2
+
+
 def test_sizes_of_routines_are_not_taken_from_other_programs(family):
     """Calls of LAPACK are kept by their sizes, which a record would write down where it found some there."""
     f = lambda a: jnp.linalg.slogdet(a)[1]

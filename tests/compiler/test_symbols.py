@@ -383,3 +383,14 @@ def test_a_number_that_is_not_one_serves_for_it(first, served):
         made = [n * 2]
     function = record.function(made)
     assert [n for n in (0, 1, 2, 7) if function(n) is not None] == served
+
+
+@pytest.mark.parametrize(("first", "served"), [(90, [10, 80, 81, 100]), (110, [81, 100, 101, 900])])
+def test_what_exceeds_a_number_leaves_a_fifth_below_it_open(first, served):
+    """Of memory for that much, a little less is taken, too; in less, no more has room."""
+    with symbols.recording() as record:
+        n = record.argument(first)
+        assert symbols.exceeds(n, 100) == (first > 100) == symbols.exceeds(first, 100)
+        made = [n * 2]
+    function = record.function(made)
+    assert [n for n in (10, 80, 81, 100, 101, 900) if function(n) is not None] == served

@@ -7,7 +7,7 @@ from catena.compiler.emit.branches import when_it_leaves
 from catena.compiler.emit.module import NUMBERS, Module
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.emit.sizes import Sizes
-from catena.compiler.graph.symbols import computed
+from catena.compiler.graph.symbols import computed, exceeds
 from catena.compiler.plan.program import Buffer, Program
 from catena.runtime import kernels
 from catena.runtime.layout import DATA, FLAGS, READY, TUPLE_ITEMS
@@ -254,8 +254,8 @@ def _arena(w: ProgramWriter, program: Program, start: str) -> tuple[list[str], l
     size = program.arena_bytes
     if not size:
         return [], []
-    if size <= STACK_ARENA:
-        size = LEAST_ARENA if size <= LEAST_ARENA else STACK_ARENA  # of two sizes, which the text tells
+    if not exceeds(size, STACK_ARENA):
+        size = STACK_ARENA if exceeds(size, LEAST_ARENA) else LEAST_ARENA  # of two sizes, which the text tells
         return [f"  %arena = alloca [{size} x i8], align 64"], []
     align = _alignment(size)
     size = -(-size // align) * align

@@ -51,7 +51,7 @@ class _Part:
 
     def solve(self, own: list[str], row: str, parts: int) -> None:
         e, t, (n, _), (_, sides) = self.e, self.t, *self.step.shapes
-        member, part = (e.op(f"{op} i64 {row}, {e.size(parts)}") for op in ("udiv", "urem"))
+        member, part = (e.op(f"{op} i64 {row}, {tasks.from_table(e, parts, tasks.PARTS)}") for op in ("udiv", "urem"))
         first = e.op(f"mul nsw i64 {part}, {self.vectors * self.width}")
         masks = self._masks(first, sides)
         a = e.element(own[0], t.memory, e.op(f"mul nsw i64 {member}, {e.size(n * n)}"))

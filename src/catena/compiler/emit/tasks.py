@@ -11,6 +11,9 @@ from collections.abc import Callable
 from catena.compiler.emit import interrupts, parallel
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.sizes import Sizes, place_in
+from catena.compiler.graph import symbols
+
+TASKS, ITEMS, PARTS = 16, 17, 18  # roles of numbers in a table
 
 
 def in_tasks(
@@ -50,7 +53,7 @@ def over_rows(
     groups = min(units // w.machine.sharing.group, rows // tasks)
 
     def share(e: Emitter, own: list[str]) -> None:
-        start, count = part_of_group(e, own[-1]) if groups > 1 else ("0", e.size(rows))
+        start, count = part_of_group(e, own[-1]) if groups > 1 else ("0", from_table(e, rows, ITEMS))
         first, stop = balanced(e, start, count, tasks)
         e.ask = own[len(pointers)] if asks else None
         row, opened = e.begin_loop(first, stop)
@@ -85,6 +88,12 @@ def part_of_group(e: Emitter, part: str) -> tuple[str, str]:
 
 def balanced(e: Emitter, start: str, count: str | int, tasks: int) -> tuple[str, str]:
     """The range of task `%k` among `count` items from `start` on, of which there are at least as many as tasks."""
-    shares = (e.op(f"udiv i64 {e.op(f'mul i64 {x}, {count}')}, {e.size(tasks)}") for x in ("%k", e.op("add i64 %k, 1")))
+    among = from_table(e, tasks, TASKS)
+    shares = (e.op(f"udiv i64 {e.op(f'mul i64 {x}, {count}')}, {among}") for x in ("%k", e.op("add i64 %k, 1")))
     first, end = shares if start == "0" else (e.op(f"add i64 {start}, {share}") for share in shares)
     return first, end
+
+
+def from_table(e: Emitter, n: int, role: int) -> int | str:
+    """A number that the text does not tell, unless it is one."""
+    return n if e.sizes is None or not symbols.differs(n, 1) else e.sizes.named("i64", n, role)

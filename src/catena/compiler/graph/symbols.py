@@ -653,6 +653,13 @@ def reaches(n, least: int) -> bool:
     return n >= least - least // NEAR if n.value >= plain(least) else n >= least + least // NEAR
 
 
+def exceeds(n, most: int) -> bool:
+    """Whether a number is more than this, where what is done then is right for any, and costs no more a fifth below."""
+    if type(n) is not Symbol:
+        return n > most
+    return n > (most - most // NEAR if n.value > most else most)
+
+
 def whole(n) -> int:
     """A number as an int, one of a record as it is."""
     return n if n.__class__ is int else int(n)

@@ -189,7 +189,8 @@ def compile_region(
         optimised = link.compile_text(text(), times, level)[1]
         stages |= {"nests": "\n\n".join(shown_nests(program)), "ll": text(), "opt.ll": str(optimised)}
         _dump(Path(dump), name, {"graph": str(region), **stages, "s": link.assembly(text(), level)})
-    can_fail = bool(region.sites or module.interruptible or module.sites or program.arena_bytes > STACK_ARENA)
+    needs_memory = symbols.exceeds(program.arena_bytes, STACK_ARENA)
+    can_fail = bool(region.sites or module.interruptible or module.sites or needs_memory)
     if made is not None:
         _record(made, region, program, module, division, level)
     module.numbers = list(map(int, module.numbers))  # some are of this record, or of one before that a cache has kept

@@ -182,7 +182,7 @@ class Storage:
             wasted = wasted or often and _has_lanes_of(u, v) and reads(v, self.stored, is_turned)
             if (axes := _folded(u, v)) and self._is_long(v, axes):
                 return f"{u.form} v{u.number} folds short rows, of which lanes hold many where little is done"
-            is_place = u.form == "gather" and v is not u.args[0] and u.size >= LONG_ROW * v.size
+            is_place = u.form == "gather" and v is not u.args[0] and reaches(u.size, LONG_ROW * v.size)
             if is_place and reads(v, self.stored, is_gather):
                 return f"{u.form} v{u.number} would read each place at a place"
             if costly and _is_in_order(u):
