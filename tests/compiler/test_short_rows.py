@@ -62,10 +62,15 @@ LONGER = {  # what is done with rows, how many elements these have, and whether 
     "whole vectors": (lambda x: x * x[0] + x[:, :1], 8, False, False),
     "many vectors": (lambda x: x * x[0] + x[:, :1], 15, True, False),
     "extremes": (lambda x: jnp.max(x, 1), 10, False, True),
+    "extremes of whole vectors": (lambda x: jnp.max(x, 1), 12, False, False),
+    "extremes of many": (lambda x: jnp.max(x.astype(np.float32), 1), 13, False, False),
     "extremes of columns": (lambda x: jnp.max(x, 0), 10, False, False),
     "sums": (lambda x: jnp.sum(x, 1), 10, False, False),
     "sums beside extremes": (lambda x: (jnp.sum(x, 1), jnp.max(x, 1)), 10, False, False),
     "places": (lambda x: jnp.argmax(x, 1), 10, False, True),
+    "extremes of long integers": (lambda x: jnp.max(x.astype(np.int64), 1), 10, False, True),
+    "extremes of integers": (lambda x: jnp.max(x.astype(np.int32), 1), 10, False, False),
+    "places in whole vectors": (lambda x: jnp.argmax(x, 1), 12, False, True),
     "places of small numbers": (lambda x: jnp.argmax(x.astype(np.float32), 1), 10, False, False),
 }
 

@@ -22,7 +22,7 @@ from catena.compiler.machine import LONG_VECTOR, Machine
 
 MOST = 16  # elements of a row
 LEAST_ROWS = 4  # vectors of them, in all loops outside together where rows are not folded, too
-VECTORS = 3  # of a row that is longer than one
+VECTORS, MOST_FOLDED = 3, 12  # of a row that is longer than one; and elements of it that registers hold for a fold
 SPREAD = 3  # vectors that a part is read from at most
 LONGEST = 256  # operations of the whole text
 LONGEST_NUMBER = 8  # bytes
@@ -57,18 +57,24 @@ def choose(nest, kept: list[int], inner: list[int], width: int, machine: Machine
 
 def _may_be_longer(nest, d: int, n: int, width: int, machine: Machine) -> bool:
     """Whether rows that are longer than a vector are worth it: what is read and written has no rest of a vector then.
-    Extremes of floats, and places of numbers of 64 bits, spare joining the lanes of each row, which takes as long as
-    reading some vectors where these are not long. Sums are added up by lanes, however many rows there are.
+    Extremes of floats, and of numbers of 64 bits with their places, spare joining the lanes of each row, which takes as
+    long as reading two vectors where these are not long. Sums are added up by lanes, however many rows there are.
     """
+    is_whole = n % width == 0
     if n > VECTORS * width:
         return False
     if not nest.folds:
-        return n % width != 0
-    return d in nest.reduced and machine.vector_bytes < LONG_VECTOR and all(map(_is_dear_to_join, nest.folds))
+        return not is_whole
+    if d not in nest.reduced or machine.vector_bytes >= LONG_VECTOR or len(nest.folds) == 1 and n > MOST_FOLDED:
+        return False
+    return all(_is_dear_to_join(f, is_whole) for f in nest.folds)
 
 
-def _is_dear_to_join(fold) -> bool:
-    return is_extreme(fold) or (fold.kind.startswith("arg") and TYPES[fold.types[0]].bytes == LONGEST_NUMBER)
+def _is_dear_to_join(fold, is_whole: bool) -> bool:
+    is_long = TYPES[fold.types[0]].bytes == LONGEST_NUMBER
+    if fold.kind.startswith("arg"):
+        return is_long
+    return not is_whole and (is_extreme(fold) or (is_long and fold.kind in ("max", "min")))
 
 
 def may_overwrite(nest, v: int, width: int, shared: int) -> bool:
