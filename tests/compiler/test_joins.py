@@ -20,6 +20,7 @@ FOLDS = {
     "product": lambda x: jnp.prod(1 + x / 8, 1),
     "sum of squares": lambda x: jnp.sum(x * x, 1),
     "extremes": lambda x: (jnp.max(x, 1), jnp.min(x, 1)),
+    "extremes side by side": lambda x: (jnp.stack([jnp.max(x, 1), jnp.min(x, 1)], 1), jnp.min(x, 1) + 1),
     "places": lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 1)),
     "several": lambda x: (jnp.sum(x, 1), jnp.max(x, 1), jnp.any(x > 2, 1), jnp.sum(x > 0, 1)),
     "softmax": lambda x: jax.nn.softmax(x, 1),

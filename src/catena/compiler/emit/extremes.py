@@ -62,6 +62,7 @@ class Extremes(folds.Accumulators):
         self, body, levels: int, index: int, fold, copies, other: Extremes | None = None, is_alone: bool = True
     ):
         self.other, self.is_alone = other, is_alone
+        self.row: list[str] = []  # of joined rows, for the other fold
         super().__init__(body, levels, index, fold, copies)
 
     def component_types(self) -> list[Type]:
@@ -76,6 +77,16 @@ class Extremes(folds.Accumulators):
     def step(self, copies, first: int = 0, careful: bool = False) -> None:
         if self.other is None:
             super().step(copies, first, careful)
+
+    @property
+    def tells_both(self) -> bool:
+        """Whether the integers tell another fold its extreme, too."""
+        return self.other is None and not self.is_alone
+
+    @property
+    def _has_both(self) -> bool:
+        """Whether those of another fold, whose rows are joined, tell this one its own."""
+        return self.other is not None and self.other.kept is not None
 
     @property
     def has_float(self) -> bool:
@@ -119,7 +130,13 @@ class Extremes(folds.Accumulators):
     def keep(self, number: str) -> None:
         """Of many rows, the lanes are kept as one integer each, which is the greater the more it is wanted: the least
         are those of numbers of the sign that is not, then come those of the other, then NaN of the sign that wins.
+        Where both extremes are asked for, the three integers are kept, which tell both.
         """
+        if self.tells_both:
+            super().keep(number)
+            return
+        if self._has_both:
+            return
         if self.kept is None:
             self.kept = joins.Kept(self.e, self.types[1:2], self.width)
         (greatest, furthest, nearest), (inf, sign) = self._joined(self._accumulated()), self._marks()
@@ -135,6 +152,13 @@ class Extremes(folds.Accumulators):
         self.kept.keep([rank], number)
 
     def finish_kept(self, copy, mask: str) -> None:
+        if self.tells_both:
+            assert self.kept is not None
+            self.row = self.kept.joined(lambda a, b: self._combine(a, b, self.width))
+        if self.tells_both or self._has_both:
+            row = self.row if self.other is None else self.other.row
+            super()._write([self.value(row, self.width)], copy, self.width, mask)
+            return
         assert self.kept is not None
         t, (inf, sign) = self.types[1], self._marks()
         (rank,) = self.kept.joined(lambda a, b: [ops.emit(self.e, "max", t, [a[0], b[0]], [t, t], None, self.width)])
