@@ -190,6 +190,22 @@ def test_numbers_of_parts_and_tasks_are_of_one_plan(family):
     assert family().found == 2
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda key, n: jax.random.gamma(key, 2.5, (n,)),
+        lambda key, n: jax.vmap(jax.random.normal)(jax.random.split(key, n)),
+        lambda key, n: jax.random.key_data(jax.random.split(key, n)[::2]),
+    ],
+    ids=["gamma", "normal", "halves"],
+)
+def test_arrays_of_keys_are_of_other_lengths(draw, family):
+    f = lambda x: draw(jax.random.key(x[0].astype("int32")), x.shape[0])
+    kept = [programs.program(closed(f, [(n,)])) for n in (400, 413)]
+    kept += [check(f, [(n,)]) for n in (426, 439, 451, 470)]
+    assert family().found >= 2
+
+
 def test_sizes_of_routines_are_not_taken_from_other_programs(family):
     """Calls of LAPACK are kept by their sizes, which a record would write down where it found some there."""
     f = lambda a: jnp.linalg.slogdet(a)[1]

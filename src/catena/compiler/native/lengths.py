@@ -58,9 +58,9 @@ class Reader(Writer):
         if kind is ShapedArray:
             if not x.plain:
                 raise Unnamed
-            if x.extended:  # told with its shape
-                return f"{super().value(x.dtype)}{x.shape}{x.weak_type}"
             self.found += x.shape
+            if x.extended:
+                return f"{super().value(x.dtype)}/{x.ndim}{x.weak_type}"
             return _without_shape(x.dtype, x.ndim, x.weak_type)
         if kind is tuple:
             return f"tuple({','.join([self.value(y) for y in x])})"

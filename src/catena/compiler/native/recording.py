@@ -116,7 +116,7 @@ class _Replacing:
         kind = type(x)
         if kind is int:
             return next(self.given)
-        if kind is ShapedArray and not x.extended:
+        if kind is ShapedArray:
             return _shaped(x, tuple([next(self.given) for _ in x.shape]))
         if kind is dict:
             return dict(self._other(tuple(x.items())))
