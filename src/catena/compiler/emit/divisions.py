@@ -63,7 +63,7 @@ class Divisions:
         register = TYPES[s.type].register
         cycles = DIVIDERS[register][1] * nest.width / PAIRED[s.type]
         work = (self._work - self._by_constants) / AT_ONCE + BY_CONSTANT * self._by_constants
-        if s.attr is not None or work > cycles * self._divided or nest.extents[v] < 2 * nest.width:
+        if v is None or nest.extents[v] < 2 * nest.width or s.attr is not None or work > cycles * self._divided:
             return None
         return inverse_pair(float(by.attr), register)
 

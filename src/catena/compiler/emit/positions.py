@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from catena.compiler.emit import folds, ops
 from catena.compiler.graph.types import TYPES, Type, constant, vector
+from catena.compiler.kernels.loops import PlacedFold
 
 NOWHERE = -1  # behind all places, as an unsigned integer
 
@@ -15,6 +16,8 @@ class Places(folds.Accumulators):
     """The best value so far and its place, in lanes as large as those of the value; where several accumulators take
     turns, the place of the first lane of all, to which each adds its own in the end.
     """
+
+    fold: PlacedFold
 
     def component_types(self) -> list[Type]:
         value, _ = super().component_types()

@@ -377,9 +377,8 @@ def _widest(nest: Nest, vector: int | None = None) -> int:
     data = [register_bytes(s.type) for s, mask in zip(nest.stmts, nest.depends) if s.op in LOADS and mask & lanes]
     data += [register_bytes(s.dtype) for s in nest.stores]
     for f in nest.folds:
-        is_placed = isinstance(f, PlacedFold)
-        data += [register_bytes(nest.stmts[s].type) for s in (f.stmts[:1] if is_placed else f.stmts)]
-        data += [f.place_bytes] if is_placed else []
+        sizes = [register_bytes(nest.stmts[s].type) for s in f.stmts]
+        data += [sizes[0], f.place_bytes] if isinstance(f, PlacedFold) else sizes
     return max(data, default=4)
 
 
