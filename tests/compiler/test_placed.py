@@ -1,10 +1,21 @@
 """Functions by eight pieces of doubles: where pieces meet, the last ends, and the same bits in lanes of every number."""
 
+from fractions import Fraction
+
 import mpmath as mp
 import numpy as np
 import pytest
 
-from catena.compiler.vector_math import algorithms, bessel, fit_placed, harness, lookup, mathematics, placed
+from catena.compiler.vector_math import (
+    algorithms,
+    bessel,
+    fit_placed,
+    harness,
+    lookup,
+    mathematics,
+    placed,
+    polynomials,
+)
 from shares import alternate
 
 EVEN = {
@@ -59,6 +70,21 @@ def test_zeros_keep_their_signs(width):
     x = np.resize(np.array([0.0, -0.0]), 16)
     for name in ODD:
         np.testing.assert_array_equal(np.signbit(harness.Compiled(name, "float", width)(x)), np.signbit(x))
+
+
+class Exact:
+    """Mathematics of fractions."""
+
+    @staticmethod
+    def fma(x, y, z):
+        return x * y + z
+
+
+@pytest.mark.parametrize("count", range(3, 10))
+def test_a_polynomial_in_pairs_is_the_polynomial(count):
+    coefficients, x = [Fraction(k * k - 3, k + 2) for k in range(count)], Fraction(2, 7)
+    exact = sum(c * x**k for k, c in enumerate(coefficients))
+    assert polynomials.in_pairs(Exact, coefficients, x) == polynomials.horner(Exact, coefficients, x) == exact
 
 
 def test_tables_are_those_of_the_fits():

@@ -8,7 +8,7 @@ made by integers: processors take a hundred cycles for each product that is subn
 from . import fitted, helpers, pieces, tables, text
 from .constants import LN2, LOG2_E
 from .double_double import Pair, fast_two_sum
-from .polynomials import fitted_to
+from .polynomials import fitted_to, in_pairs
 from .text import (
     SELDOM,
     Value,
@@ -114,7 +114,8 @@ def _counted(x: Value, low: Value) -> Value:
 def short_exp(x: Value) -> Value:
     """exp(x) to single precision, of a double for which it is a normal number."""
     n, n_integer = round_to_integer(x, LOG2_E["double"][0], x.format.bias)
-    return fitted_to(text, fitted.EXP_SINGLE, fma(n, -LN2["double"][0], x)) * power_of_two(n_integer, "double")
+    r = fma(n, -LN2["double"][0], x)
+    return fitted_to(text, fitted.EXP_SINGLE, r, in_pairs) * power_of_two(n_integer, "double")
 
 
 def exp_pair(x: Value) -> Pair:

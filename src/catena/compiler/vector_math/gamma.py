@@ -70,7 +70,7 @@ def lgamma_of_float(x: Value) -> Value:
     return with_poles(x, if_any(deep, rare, [result])[0])
 
 
-lgamma = through_double(lgamma_of_double, floats=lgamma_of_float)
+lgamma = through_double(lgamma_of_double, floats=lambda x: lgamma_of_float(x.to_double()).to_float())
 
 
 def is_pole(x: Value) -> Value:

@@ -216,16 +216,17 @@ class Part(NamedTuple):
         i, shift = Type(form.integer, self.width), form.mantissa_bits
         integer = form.integer.replace("i", "int")
         split, magic = (int(form.scalar(v).view(integer)) for v in (SPLIT, 1.5 * 2.0**shift))
-        lines = [f"%bits = bitcast {f} %x to {i}", f"%off = sub {i} %bits, {literal(i, split)}"]
+        more = form.bias + 1  # so exponents are above zero, and shifts logical: without AVX-512 no others have 64 bits
+        lines = [f"%bits = bitcast {f} %x to {i}", f"%off = sub {i} %bits, {literal(i, split - (more << shift))}"]
         if self.which == "exponent":
-            lines += [f"%k = ashr {i} %off, {literal(i, shift)}", f"%shifted = add {i} %k, {literal(i, magic)}"]
+            lines += [f"%k = lshr {i} %off, {literal(i, shift)}", f"%shifted = add {i} %k, {literal(i, magic - more)}"]
             lines += [
                 f"%float = bitcast {i} %shifted to {f}",
                 f"%out = fsub {f} %float, {literal(f, 1.5 * 2.0**shift)}",
             ]
         else:
-            lines += [f"%power = and {i} %off, {literal(i, -1 << shift)}", f"%rest = sub {i} %bits, %power"]
-            lines.append(f"%out = bitcast {i} %rest to {f}")
+            lines.append(f"%low = and {i} %off, {literal(i, (1 << shift) - 1)}")
+            lines += [f"%rest = add {i} %low, {literal(i, split)}", f"%out = bitcast {i} %rest to {f}"]
         return lines
 
     def by(self, instruction: str) -> Own:

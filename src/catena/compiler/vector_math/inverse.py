@@ -9,27 +9,26 @@ through doubles, which is cheaper than pairs.
 from collections.abc import Callable
 from functools import partial
 
-from . import fitted, tables, text
+from . import fitted, lookup, tables, text
 from .constants import HALF_PI, LN2, ONE_FIFTH, ONE_SEVENTH, ONE_THIRD
 from .double_double import Pair, add, constant, divide, fast_two_sum, multiply, square_root, total, two_product, two_sum
 from .inverses import short_sqrt
-from .logarithm import INFINITY, log1p_of_pair, log_pair, reduce_normal_log, short_log
-from .polynomials import fitted_to
+from .logarithm import INFINITY, log1p_of_pair, log_pair, short_log
+from .polynomials import fitted_to, in_pairs
 from .text import Value, copysign, fabs, fma, horner, minimum, select, sqrt, without_tiny
 
 
 def through_double(
     function: Callable[..., Value], *, floats: Callable[..., Value] | None = None
 ) -> Callable[..., Value]:
-    """A function of doubles as one of floats too: widen, compute, round once. ``floats`` computes of widened floats
-    what need not be right to the last bits of a double.
+    """A function of doubles as one of floats too: widen, compute, round once; or ``floats``, which computes what need
+    not be right to the last bits of a double.
     """
-    of_floats = floats or function
 
     def widened(*args: Value) -> Value:
         if args[0].elem == "double":
             return function(*args)
-        return of_floats(*(a.to_double() for a in args)).to_float()
+        return floats(*args) if floats else function(*(a.to_double() for a in args)).to_float()
 
     return widened
 
@@ -135,30 +134,33 @@ def octant(y: Value, x: Value, table: tuple) -> Value:
 
 
 def asinh_of_float(x: Value) -> Value:
-    """log(a + sqrt(a^2 + 1)) of a widened float with the sign of x, a - a^3/6 to 1/128."""
-    a = fabs(x)
+    """log(a + sqrt(a^2 + 1)) in doubles, with the sign of x; a - a^3/6 to 1/128. Here and below what is beside that is
+    chosen in floats, of which vectors hold twice as many.
+    """
+    size = fabs(x)
+    a = size.to_double()
     square = a * a
     result = short_log(a + short_sqrt(square + 1.0))
-    small = fma(square * a, -1 / 6, a)
-    return copysign(select(a < INFINITY, select(a < 2.0**-7, small, result), a), x)
+    found = select(a < 2.0**-7, fma(square * a, -1 / 6, a), result).to_float()
+    return copysign(select(size < INFINITY, found, size), x)
 
 
 def acosh_of_float(x: Value) -> Value:
-    """log(x + sqrt(t (t + 2))), t = x - 1, of a widened float.
+    """log(x + sqrt(t (t + 2))), t = x - 1, in doubles.
 
     Outside of the domain it is that of another number: roots of negative ones, begun from their bits, became subnormal.
     """
-    b = select(x > 1.0, x, 1.0)
+    b = select(x > 1.0, x, 1.0).to_double()
     t = b - 1.0
-    result = short_log(b + short_sqrt(fma(t, t, t + t)))
+    result = short_log(b + short_sqrt(fma(t, t, t + t))).to_float()
     return select(x < INFINITY, select(x < 1.0, float("nan"), result), x)
 
 
 def atanh_of_float(x: Value) -> Value:
-    """As `atanh`, of a widened float."""
+    """As `atanh`."""
     a = fabs(x)
-    b = select(a < 1.0, a, 0.5)
-    result = log1p_short((b + b) / (1.0 - b)) * 0.5
+    b = select(a < 1.0, a, 0.5).to_double()
+    result = (log1p_short((b + b) / (1.0 - b)) * 0.5).to_float()
     result = select(a < FLOAT_EPSILON, a, result)
     outside = select(a.equals(1.0), INFINITY, a.like(float("nan")))
     return copysign(select(a < 1.0, result, outside), x)
@@ -167,9 +169,9 @@ def atanh_of_float(x: Value) -> Value:
 def log1p_short(t: Value) -> Value:
     """log(1 + t) of a double t >= 0 to single precision."""
     u = t + 1.0
-    k, f = reduce_normal_log(u)
+    k, f = lookup.part("exponent", u), lookup.part("significand", u) - 1.0
     lost = select(u < 2.0, t - (u - 1.0), 0.0)  # of t; a greater t loses nothing that counts
-    return fma(f, fitted_to(text, fitted.LOG_SINGLE, f), fma(k, LN2[u.elem][0], lost))
+    return fma(f, fitted_to(text, fitted.LOG_SINGLE, f, in_pairs), fma(k, LN2[u.elem][0], lost))
 
 
 FLOAT_EPSILON = 2.0**-23

@@ -12,7 +12,7 @@ from .constants import LN2, LOG2_E, LOG10_2, LOG10_E
 from .double_double import Pair, constant, fast_two_sum, multiply, two_product, two_sum
 from .double_double import add as add_pairs
 from .lookup import part
-from .polynomials import fitted_to
+from .polynomials import fitted_to, in_pairs
 from .text import FORMATS, SELDOM, Value, either, fabs, fma, horner, raised, select, without_tiny
 
 SQRT_HALF = 0.7071067811865476
@@ -142,7 +142,7 @@ def logit(x: Value) -> Value:
 def short_log(x: Value) -> Value:
     """log(x) to single precision, of a double that is a positive normal number; of others, anything."""
     f = part("significand", x) - 1.0
-    return fma(f, fitted_to(text, fitted.LOG_SINGLE, f), part("exponent", x) * LN2["double"][0])
+    return fma(f, fitted_to(text, fitted.LOG_SINGLE, f, in_pairs), part("exponent", x) * LN2["double"][0])
 
 
 def log_pair(x: Value, correction: Value | None, extra_exponent: Value | float = 0.0) -> Pair:
