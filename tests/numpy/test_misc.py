@@ -616,3 +616,31 @@ def test_values_are_found_in_tables_of_any_length(dtype, side):
             table[-2:] = [numpy.inf, numpy.nan][-n:]
             values[:3] = numpy.nan, numpy.inf, -numpy.inf
         numpy.testing.assert_array_equal(find(table, values), numpy.searchsorted(table, values, side))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "complex64"])
+def test_roots_of_untrimmed_coefficients_in_double_precision(dtype):
+    """The default integer is wider there than the positions that are sorted."""
+    with catena.enable_x64(True):
+        found = jnp.roots(jnp.array([0, 1, -3, 2]).astype(dtype), strip_zeros=False)
+        assert found.dtype == ("complex64" if dtype in ("float32", "complex64") else "complex128")
+        numpy.testing.assert_allclose(numpy.sort_complex(numpy.asarray(found)[:2]), [1, 2], rtol=1e-5)
+        assert numpy.isnan(found[2])
+
+
+@pytest.mark.parametrize("product", [jnp.dot, jnp.inner])
+def test_products_of_booleans_and_a_boolean_scalar(product):
+    mask, yes = jnp.array([True, False, True]), jnp.asarray(True)
+    for x, y in ((mask, yes), (yes, mask), (mask, True), (yes, yes)):
+        for result in (product(x, y), catena.jit(product)(x, y)):
+            assert result.dtype == bool
+            numpy.testing.assert_array_equal(result, numpy.asarray(x) & numpy.asarray(y))
+    assert product(mask, 2).dtype == "int32"
+
+
+def test_floor_division_of_weak_integers_is_weak_eager_and_compiled():
+    weak, mask = jnp.stack([jnp.asarray(3), jnp.asarray(4)]), jnp.array([True, False])
+    for x in (weak, mask):
+        for divide in (lambda x: x // 2, lambda x: divmod(x, 2)[0], lambda x: 2 // (x + 1 - x % 2)):
+            assert divide(x).weak_type and catena.jit(divide)(x).weak_type
+    assert not (weak // jnp.array([1, 2])).weak_type

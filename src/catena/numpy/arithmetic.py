@@ -134,7 +134,7 @@ def _floor_divide(x, y):
     if kind == "u":
         return quotient
     opposite = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), lax.ne(lax.rem(x, y), like(x, 0)))
-    return lax.select(opposite, lax.sub(quotient, like(x, 1)), quotient)
+    return lax.select(opposite, lax.sub(quotient, weak_like(x, 1)), quotient)
 
 
 def _float_divmod(x, y):

@@ -396,7 +396,7 @@ def _roots_with_leading_zeros(p):
     rank = lax.sort([ascending, positions], 0, num_keys=1)[1]
     missing = lax.lt(rank, leading)
     last = lax.select(
-        missing, lax.full((n - 1,), 2), convert(lax.eq(found, lax.full_like(found, 0)), np.dtype("int32"))
+        missing, lax.full((n - 1,), 2, "int32"), convert(lax.eq(found, lax.full_like(found, 0)), np.dtype("int32"))
     )
     marked = lax.select(missing, lax.full((n - 1,), complex(np.nan, np.nan), dtype), found)
     return read(marked, lax.sort([last, positions], 0, num_keys=1)[1])

@@ -188,9 +188,15 @@ def dot(
 @whole
 def _dot(a, b, precision, dtype, weak):
     if not a.ndim or not b.ndim:
-        return convert(lax.mul(*promote_dtypes("dot", a, b)), dtype, weak)
+        return _scaled("dot", a, b, dtype, weak)
     contracting = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
     return _contract(a, b, contracting, ((), ()), precision, dtype, weak)
+
+
+def _scaled(name: str, a, b, dtype, weak):
+    """The product of a scalar and an array."""
+    a, b = promote_dtypes(name, a, b)
+    return convert((lax.bitwise_and if a.dtype == bool else lax.mul)(a, b), dtype, weak)
 
 
 def vdot(
@@ -250,7 +256,7 @@ def inner(
                 return make_array(np.asarray(quiet.run(np.dot, dense(x), dense(y.T))))
     a, b, dtype, weak = _operands("inner", a, b, preferred_element_type)
     if not a.ndim or not b.ndim:
-        return convert(lax.mul(*promote_dtypes("inner", a, b)), dtype, weak)
+        return _scaled("inner", a, b, dtype, weak)
     return _contract(a, b, ((a.ndim - 1,), (b.ndim - 1,)), ((), ()), precision, dtype, weak)
 
 
