@@ -405,3 +405,13 @@ def test_errors_for_what_is_no_square_matrix_are_those_of_jax(name):
         for way in (lambda f: f, catena.jit) if error is not None else ():
             with pytest.raises(error):
                 way(fun)(jnp.ones(shape))
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (0, 2)])
+def test_ranks_of_least_squares_are_default_integers(shape):
+    a, b = numpy.ones(shape, "float32"), numpy.ones(shape[0], "float32")
+    for bits in (32, 64):
+        with catena.enable_x64(bits == 64):
+            for solve in (jnp.linalg.lstsq, catena.jit(jnp.linalg.lstsq)):
+                rank = solve(jnp.asarray(a), jnp.asarray(b))[2]
+                assert rank.dtype == f"int{bits}" and rank == min(shape[0], 1)

@@ -650,3 +650,10 @@ def test_the_slope_of_boxcox_by_its_exponent_where_that_by_a_constant_x_is_infin
         np.testing.assert_allclose(catena.jvp(lambda p: special.boxcox(0.0, p), (exponent,), (1.0,))[1], exponent**-2)
         np.testing.assert_allclose(catena.grad(special.boxcox, 1)(0.0, exponent), exponent**-2)
     assert catena.grad(special.boxcox)(0.0, 0.5) == np.inf
+
+
+def test_multigammaln_is_of_the_dtype_of_its_argument_with_64_bits_enabled():
+    with catena.enable_x64(True):
+        value = special.multigammaln(jnp.array([3.0, 5.0], "float32"), 2)
+        assert value.dtype == "float32"
+        np.testing.assert_allclose(value, scipy.special.multigammaln(np.array([3.0, 5.0]), 2), rtol=1e-6)

@@ -304,7 +304,7 @@ def _least_squares(a, b, rcond):
     real = dtypes.to_real_dtype(a.dtype)
     if not a.size:
         squares = lax.real(lax.mul(b, lax.conj(b))) if dtypes.is_complex(b.dtype) else lax.mul(b, b)
-        rank = lax.full((), 0, np.dtype("int32"))
+        rank = lax.full((), 0, default_int())
         return (
             lax.full((n, b.shape[1]), 0, b.dtype),
             reductions.sum(squares, 0),
@@ -322,7 +322,7 @@ def _least_squares(a, b, rcond):
     u, s, vh = svd(a, full_matrices=False)
     least = _roundings(read(s, 0), eps, max(m, n)) if rcond is None else lax.mul(rcond, read(s, 0))
     used = lax.bitwise_and(lax.gt(s, lax.full_like(s, 0)), lax.ge(s, broadcast_to(least, s.shape)))
-    rank = lax.reduce_sum(lax.convert_element_type(used, np.dtype("int32")), (0,))
+    rank = lax.reduce_sum(lax.convert_element_type(used, default_int()), (0,))
     inverse = lax.select(
         used, lax.div(lax.full_like(s, 1), lax.select(used, s, lax.full_like(s, 1))), lax.full_like(s, 0)
     )
@@ -342,7 +342,7 @@ def _least_squares_value(a, b, rcond: float) -> tuple:
     x = vh.conj().T @ (inverse[:, None] * (u.conj().T @ b))
     left = b - a @ x
     squares = (left * left.conj()).real if left.dtype.kind == "c" else left * left
-    return x, np.add.reduce(squares, 0), np.add.reduce(used, 0, np.int32), s
+    return x, np.add.reduce(squares, 0), np.add.reduce(used, 0, default_int()), s
 
 
 @whole

@@ -206,7 +206,7 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """
     d = concrete_or_error(int, d, "d argument of multigammaln")
     (a,) = real("multigammaln", a, error=TypeError)
-    constant = d * (d - 1) / 4 * np.log(np.pi)
+    constant = d * (d - 1) / 4 * float(np.log(np.pi))  # not of a dtype, which would be that of the result
     if d <= 0:
         return strong(jnp.full_like(a, constant))
     steps = np.arange(d) / 2
