@@ -433,3 +433,13 @@ def test_slopes_of_heavy_tails_do_not_overflow(x):
     np.testing.assert_allclose(jax.grad(stats.cauchy.logpdf)(x), -2 / (x + 1 / x), 2e-6)
     np.testing.assert_allclose(jax.grad(lambda v: stats.t.logpdf(v, 4.0))(x), -5 / (x + 4 / x), 2e-6)
     np.testing.assert_allclose(stats.cauchy.logpdf(x), scipy.stats.cauchy.logpdf(x), 2e-6)
+
+
+def test_complex_numbers_are_refused_where_they_would_be_compared_and_have_values_elsewhere():
+    z = jnp.array([0.5 + 0.25j, -1.0])
+    with pytest.raises(TypeError, match=r"laplace\.cdf takes real numbers, got a complex x"):
+        stats.laplace.cdf(z)
+    with pytest.raises(TypeError, match=r"bernoulli\.pmf takes real numbers, got a complex p"):
+        stats.bernoulli.pmf(1, np.asarray(0.5j))
+    np.testing.assert_allclose(stats.norm.pdf(z), np.exp(-np.square(z) / 2) / np.sqrt(2 * np.pi), 1e-6)
+    np.testing.assert_allclose(stats.cauchy.pdf(z), 1 / (np.pi * (1 + np.square(z))), 1e-6)

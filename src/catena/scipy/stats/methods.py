@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from catena import lax
 from catena import numpy as jnp
+from catena.core import dtypes
 from catena.lax.whole import whole
 from catena.numpy.boundary import SCALARS, promote_inexact, strong
 from catena.numpy.documentation import family
@@ -27,8 +28,12 @@ _WORDS = {
     "loc": "by how much the distribution is shifted.",
     "scale": "by how much it is stretched, positive.",
     "returns": "An array of the shape to which the arguments broadcast, of the float dtype to which they promote.",
-    "raises": "TypeError: an argument is neither an array nor a scalar, or the shapes do not broadcast.",
+    "raises": "TypeError: an argument is neither an array nor a scalar, or complex where numbers are compared, or the "
+    "shapes do not broadcast.",
 }
+
+# Whose formulas compare no numbers, so that they have values for complex ones.
+OF_COMPLEX = frozenset({"cauchy", "logistic", "norm.logpdf", "norm.pdf", "expon.ppf", "pareto.ppf", "uniform.ppf"})
 
 
 def distribution(name: str, **words: str) -> Callable[[Fun], Fun]:
@@ -45,6 +50,7 @@ def distribution(name: str, **words: str) -> Callable[[Fun], Fun]:
         full, parameters = f"{name}.{fun.__name__}", inspect.signature(fun)
         defaults = fun.__defaults__ or ()
         required = len(parameters.parameters) - len(defaults)
+        takes_complex = not OF_COMPLEX.isdisjoint((name, full))
 
         @functools.wraps(fun)
         def promoted(*args, **kwargs):
@@ -53,6 +59,8 @@ def distribution(name: str, **words: str) -> Callable[[Fun], Fun]:
                 args.apply_defaults()
                 args = args.args
             operands = promote_inexact(full, *args, *defaults[len(args) - required :])
+            if dtypes.is_complex(operands[0].dtype) and not takes_complex:
+                _refuse_complex(full, parameters, args)
             if operands[0].weak_type and not all(getattr(x, "weak_type", type(x) in SCALARS) for x in args):
                 operands = [strong(x) for x in operands]  # integers beside Python floats: an array is not weak
             return fun(*operands)
@@ -60,6 +68,11 @@ def distribution(name: str, **words: str) -> Callable[[Fun], Fun]:
         return whole(promoted, "distribution")
 
     return method
+
+
+def _refuse_complex(full: str, parameters: inspect.Signature, args: tuple) -> NoReturn:
+    is_complex = [name for name, x in zip(parameters.parameters, args) if jnp.iscomplexobj(x)]
+    raise TypeError(f"{full} takes real numbers, got a complex {is_complex[0]}")
 
 
 # ---- parts of formulas
