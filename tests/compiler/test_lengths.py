@@ -206,6 +206,14 @@ def test_arrays_of_keys_are_of_other_lengths(draw, family):
     assert family().found >= 2
 
 
+def test_parts_of_tables_that_lanes_hold_are_of_one_plan(family):
+    """Where places lie that a search may come to hangs on the length: texts tell neither where nor how many."""
+    f = lambda x: jnp.searchsorted(jnp.cumsum(jnp.abs(x)), x)
+    kept = [programs.program(closed(f, [(n,)])) for n in (130, 135)]
+    kept += [check(f, [(n,)]) for n in (137, 139, 141)]
+    assert family().found == 3
+
+
 def test_sizes_of_routines_are_not_taken_from_other_programs(family):
     """Calls of LAPACK are kept by their sizes, which a record would write down where it found some there."""
     f = lambda a: jnp.linalg.slogdet(a)[1]

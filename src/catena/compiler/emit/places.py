@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from catena.compiler.emit.branches import either
 from catena.compiler.emit.masks import constant, every_lane
+from catena.compiler.emit.sizes import is_size
 from catena.compiler.graph.types import TYPES, Type, vector
 from catena.compiler.kernels.places import limits, table
 
@@ -102,6 +103,7 @@ def from_words(body, i: int, s, c, mask: str | None) -> str | None:
 
 # ---- lanes that are chosen -----------------------------------------------------------------------------------
 
+LANES, FIRST = 19, 20  # roles of numbers in a table
 CHOICES = {  # bytes of a vector and type of its lanes -> what chooses among those of one, and among those of two
     (64, "float"): ("avx512.permvar.sf.512", "avx512.vpermi2var.ps.512"),
     (64, "i32"): ("avx512.permvar.si.512", "avx512.vpermi2var.d.512"),
@@ -140,16 +142,25 @@ def _chosen(body, i: int, s, c, low: int, high: int) -> str:
     pointer, ((place, _),) = body.start_of(i, t.memory, s.attr[2], c)
     element = "i16" if t.memory == "half" else t.memory
     lanes, vectors = _lanes(size, element), []
-    for start in range(low, high + 1, lanes):
-        mask = None
-        if high - start < lanes - 1:
-            mask = constant(start + n <= high for n in range(lanes))
-        raw = e.load_raw(t, e.element(pointer, t.memory, start), lanes, 1, mask)
+    many, hangs = range(-(-(high + 1 - low) // lanes)), e.sizes is not None and is_size(low)
+    for k in many:
+        start, mask = low + k * lanes, None
+        if k + 1 == len(many) and (hangs or high - start < lanes - 1):
+            mask = _first_lanes(e, high + 1 - start, lanes, hangs)
+        raw = e.load_raw(t, e.element(pointer, t.memory, e.size(start) if hangs else start), lanes, 1, mask)
         vectors.append(_as(e, raw, t.memory, element, lanes))
     short = body.short_places(place, c)
     type_, x = ("i32", short) if short is not None else ("i64", c.env[place])
     found = choose(e, vectors, element, (type_, x, low), body.width, size)
     return e.widen(_as(e, found, element, t.memory, body.width), t, body.width)
+
+
+def _first_lanes(e, count: int, lanes: int, hangs: bool) -> str:
+    """The mask of so many lanes, which the text does not tell where it `hangs` on an extent."""
+    if not hangs:
+        return constant(n < count for n in range(lanes))
+    order = ", ".join(f"i32 {n}" for n in range(lanes))
+    return e.op(f"icmp ult <{lanes} x i32> <{order}>, {e.splat(e.sizes.named('i32', count, LANES), 'i32', lanes)}")
 
 
 def _as(e, x: str, source: str, target: str, width: int) -> str:
@@ -178,7 +189,9 @@ def choose(e, vectors: list[str], element: str, places: tuple[str, str, int], wi
         x = e.op(f"{'sext' if bits == 64 else 'trunc'} <{width} x {type_}> {x} to <{width} x i{bits}>")
     half = 1 << bits - 1
     if first:
-        x = e.op(f"sub <{width} x i{bits}> {x}, splat (i{bits} {(first + half) % (2 * half) - half})")
+        wrapped = (first + half) % (2 * half) - half
+        by = e.sizes.named(f"i{bits}", wrapped, FIRST) if e.sizes is not None and is_size(first) else wrapped
+        x = e.op(f"sub <{width} x i{bits}> {x}, {e.splat(str(by), f'i{bits}', width)}")
     if width < count:
         order = ", ".join(f"i32 {min(k, width - 1)}" for k in range(count))
         x = e.op(f"shufflevector <{width} x i{bits}> {x}, <{width} x i{bits}> poison, <{count} x i32> <{order}>")
