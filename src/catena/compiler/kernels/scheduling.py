@@ -31,7 +31,7 @@ from catena.compiler.kernels.loops import (
     is_idempotent,
 )
 from catena.compiler.kernels.places import shares_place, table
-from catena.compiler.machine import Machine
+from catena.compiler.machine import Machine, Memory
 from catena.core.dtypes import KIND
 
 DIVIDED = ("div", "rem", "sqrt", "integer_pow")  # of which a scalar is an instruction or two
@@ -247,8 +247,16 @@ def _finishes_lines(nest: Nest, d: int, vector: int, machine: Machine) -> bool:
         return False
     across = [s for s in nest.stmts if is_transposed(s, d, vector)]
     steps = [affine.coefficient(s.attr[2], vector) * TYPES[s.attr[1]].bytes for s in across]
-    sets = [min(memory.page // math.gcd(memory.page, step), memory.page // memory.line) for step in steps]
-    return nest.extents[vector] * len(steps) <= min(sets) * (memory.first_cache // memory.page)
+    sets = min(_sets(step, memory) for step in steps)
+    return nest.extents[vector] * len(steps) <= sets * (memory.first_cache // memory.page)
+
+
+def _sets(step: int, memory: Memory) -> int:
+    """In how many sets of the nearest cache lines are kept that are so many bytes apart."""
+    apart = memory.page
+    while apart > memory.line and step % apart:
+        apart //= 2
+    return memory.page // apart
 
 
 AT_ONCE, FEWER_AT_ONCE, LONG_BODY = 8, 4, 8  # rows; and the statements from which on they are fewer

@@ -65,9 +65,9 @@ def _may_be_longer(nest, d: int, n: int, width: int, machine: Machine) -> bool:
         return False
     if not nest.folds:
         return not is_whole
-    if d not in nest.reduced or machine.vector_bytes >= LONG_VECTOR or len(nest.folds) == 1 and n > MOST_FOLDED:
+    if d not in nest.reduced or machine.vector_bytes >= LONG_VECTOR:
         return False
-    return all(_is_dear_to_join(f, is_whole) for f in nest.folds)
+    return all(_is_dear_to_join(f, is_whole) for f in nest.folds) and (len(nest.folds) > 1 or n <= MOST_FOLDED)
 
 
 def _is_dear_to_join(fold, is_whole: bool) -> bool:
