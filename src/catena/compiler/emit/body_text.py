@@ -536,7 +536,7 @@ def _by_pair(body: BodyWriter, i: int, c: Copy, width: int) -> str | None:
     if s.op != "div" or width == 1 or (pair := body.layout.divisions.pair(i)) is None:
         return None
     t, by = TYPES[s.type], float(body.nest.stmts[s.args[1]].attr)
-    operands = [body.use(s.args[0], c, width), *(constant(number, t, width) for number in (by, *pair))]
+    operands = [body.use(s.args[0], c, width), *(stages.untold(body, x, t, width) for x in (by, *pair))]
     return ops.vector_call(body.e, "quotient_by_pair", t.register, operands, width)
 
 

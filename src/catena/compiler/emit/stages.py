@@ -11,7 +11,7 @@ from catena.compiler import vector_math
 from catena.compiler.emit import ops
 from catena.compiler.emit.sizes import bits
 from catena.compiler.graph.symbols import is_power_of_two
-from catena.compiler.graph.types import TYPES, constant
+from catena.compiler.graph.types import TYPES, Type, constant
 from catena.compiler.vector_math import stages
 
 if TYPE_CHECKING:
@@ -83,4 +83,11 @@ def divisor(body: BodyWriter, i: int, width: int) -> str | None:
         return constant(s.attr, t, width) if width > 1 else None
     if t.kind != "f" or body.e.sizes is None or body.short is not None:
         return None
-    return body.e.splat(body.e.sizes.named(t.register, bits(s.attr, t.register)), t.register, width)
+    return untold(body, s.attr, t, width)
+
+
+def untold(body: BodyWriter, x: float, t: Type, width: int) -> str:
+    """A number in all lanes by which divisions are made, which texts do not tell that read such from a table."""
+    if body.e.sizes is None or body.short is not None:
+        return constant(x, t, width)
+    return body.e.splat(body.e.sizes.named(t.register, bits(x, t.register)), t.register, width)

@@ -26,7 +26,7 @@ def inverse_pair(y: float, elem: str) -> tuple[float, float] | None:
     """The inverse of a divisor, rounded towards zero, and what is rounded off, by which all quotients are found.
 
     >>> high, low = inverse_pair(6.0, "double")
-    >>> 5.0 * high + 5.0 * low == 5.0 / 6.0
+    >>> float(5 * Fraction(high) + 5 * Fraction(low)) == 5.0 / 6.0
     True
     """
     form, most = FORMATS[elem], MODERATE[elem]
