@@ -245,7 +245,7 @@ class Compared(folds.Accumulators):
 
     def step(self, copies, first: int = 0, careful: bool = False) -> None:
         xs = [self._there(self.body.use(self.fold.stmts[0], copy, self.width)) for copy in copies]
-        slots = [k if self.body.together is None else k * self.each + self.turn for k in range(first, first + len(xs))]
+        slots = [self._taker(k) for k in range(first, first + len(xs))]
         for c, x in zip(slots, xs):
             self._set(c, 0, self._greater(x, self._get(c, 0)))
         size = 2 if self.is_shared else 1

@@ -227,7 +227,7 @@ class Accumulators:
         factors are small, `careful`.
         """
         for k, copy in enumerate(copies, first):
-            c = k if self.body.together is None else k * self.each + self.turn
+            c = self._taker(k)
             new = [self.body.use(s, copy, self.width) for s in self.fold.stmts]
             if careful:
                 out = [ops.of_small(self.e, "fma", self.types[0], [*new, self._get(c, 0)], self.width, "true")]
@@ -243,6 +243,10 @@ class Accumulators:
                 self._turn()
             if self.fold.running:
                 self._write(out, copy)
+
+    def _taker(self, k: int) -> int:
+        """Which accumulator takes in a copy."""
+        return k if self.body.together is None else k * self.each + self.turn
 
     def _turn(self) -> None:
         """Puts the accumulator that had its turn behind the others."""

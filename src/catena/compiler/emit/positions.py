@@ -73,7 +73,7 @@ class FirstTruth(folds.Accumulators):
 
     def step(self, copies, first: int = 0, careful: bool = False) -> None:
         for k, copy in enumerate(copies, first):
-            slot = self.slots[k if self.body.together is None else k * self.each + self.turn][0]
+            slot = self.slots[self._taker(k)][0]
             at = self._earlier(self.e.op(f"load i64, ptr {slot}"), self._first(copy))
             self.e.do(f"store i64 {at}, ptr {slot}")
 
