@@ -389,3 +389,26 @@ def test_remainders_of_powers_of_two_are_exact(dtype, power):
         assert bits(jax.jit(lambda x: lax.rem(x, by))(x)) == bits(np.fmod(x, by))
         for f in (jnp.remainder, jnp.floor_divide):
             assert bits(jax.jit(lambda x, f=f: f(x, by))(x)) == bits(f(x, np.full_like(x, by)))
+
+
+ROUND_TRIPS = [("float16", "float32"), ("bfloat16", "float32"), ("float32", "float64"), ("int8", "float16")]
+ROUND_TRIPS += [("uint8", "int32"), ("int32", "float64"), ("float8_e5m2", "float16")]
+
+
+@pytest.mark.parametrize(("narrow", "wide"), ROUND_TRIPS)
+def test_what_is_made_wider_and_narrow_again_is_what_it_was(narrow, wide):
+    with jax.enable_x64(True):
+        few = [0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan] if "float" in narrow else [0, 1, 7, 100]
+        xs = jnp.asarray(few, narrow)
+        there, back = (lambda x: x.astype(wide)), (lambda x: x.astype(narrow))
+        for step in (there, lambda x: there(x) + 0, lambda x: 0.0 + there(x) if "float" in wide else there(x)):
+            turned = lambda x, step=step: lax.fori_loop(0, 3, lambda _, x: back(step(x)), x)
+            assert bits(jax.jit(turned)(xs)) == bits(back(step(xs))), (narrow, wide)
+            assert "scan" not in jax.jit(turned).lower(xs).as_text()
+
+
+@pytest.mark.parametrize(("dtype", "other"), [("float16", "bfloat16"), ("bfloat16", "float16"), ("int32", "float32")])
+def test_what_is_rounded_on_its_way_stays_so(dtype, other):
+    xs = jnp.asarray({"float16": [1 + 2**-10, 3], "bfloat16": [70000.0, 3], "int32": [2**24 + 1, 3]}[dtype], dtype)
+    turn = lambda x: (x.astype(other) + 0).astype(dtype)
+    assert bits(jax.jit(turn)(xs)) == bits(turn(xs)) != bits(xs)

@@ -23,6 +23,7 @@ from catena.compiler.graph import (
     reshapes,
     running,
     transposes,
+    widened,
     windows,
 )
 from catena.compiler.graph.checks import Checks
@@ -152,8 +153,8 @@ class Builder:
             truth, *numbers = chosen
             both = (self.full(x.shape, convert_scalar(n, dtype)) for n in numbers)
             return self.convert(truth, dtype) if x.params.op == "convert" else self.map("select", truth, *both)
-        found = layouts.before(self, lambda x: self.convert(x, dtype), x) or running.of_halves(self, x, dtype)
-        return found or self.value("map", x.shape, dtype, [x], Map("convert"))
+        found = widened.back(self, x, dtype) or layouts.before(self, lambda x: self.convert(x, dtype), x)
+        return found or running.of_halves(self, x, dtype) or self.value("map", x.shape, dtype, [x], Map("convert"))
 
     def bitcast(self, x: Value, dtype) -> Value:
         """The bits of `x` as `dtype`; a width change adds or removes a last dimension, as XLA does."""
