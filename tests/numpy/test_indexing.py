@@ -267,6 +267,39 @@ def test_repeated_indices(jit):
     np.testing.assert_array_equal(run(lambda x: x.at[i].apply(lambda v: v + 10))(x), [0, 21, 2, 3, 4])
 
 
+ROWS = {  # the shape, and an index of so many elements that it is no matter of NumPy's ``at``
+    "wide, at pairs": ((3, 4, 300), lambda draw: (draw(-3, 3, (2, 20)), draw(0, 4, 20))),
+    "wide, few dropped": ((5, 300), lambda draw: draw(-7, 7, 30)),
+    "short": ((50, 9), lambda draw: draw(-50, 50, 3000)),
+    "short, few": ((50, 9), lambda draw: draw(-50, 50, 30)),
+    "columns": ((200, 30), lambda draw: (slice(None), draw(0, 30, 100))),
+    "of a part": ((6, 90, 20), lambda draw: (2, draw(0, 90, 1000))),
+}
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "max"])
+@pytest.mark.parametrize("case", ROWS)
+def test_rows_at_many_places_are_updated_one_after_the_other(case, name):
+    shape, places = ROWS[case]
+    rng = np.random.default_rng(0)
+    index = places(rng.integers)
+    x = rng.integers(-5, 5, shape).astype(np.int32)
+    part = x[np.clip(index, -5, 4)] if case == "wide, few dropped" else x[index]
+    for values in (
+        np.int32(3),
+        rng.integers(1, 4, part.shape[-1:], np.int32),
+        rng.integers(1, 4, part.shape, np.int32),
+    ):
+        expected, at, given = x.copy(), index, np.broadcast_to(values, part.shape)
+        if case == "wide, few dropped":
+            kept = (index >= -5) & (index < 5)
+            at, given = index[kept], given[kept]
+        for _ in range(3):  # the third time it may be a program
+            result = getattr(jnp.asarray(x).at[index], name)(values)
+        UPDATES[name].at(expected, at, given)
+        np.testing.assert_array_equal(result, expected)
+
+
 @pytest.mark.parametrize("jit", [False, True])
 def test_updates_out_of_bounds_are_dropped(jit):
     run = (lambda f: catena.jit(f)) if jit else (lambda f: f)

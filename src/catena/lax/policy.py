@@ -44,6 +44,7 @@ MANY_EXTREMA = 1 << 9  # rows in which NumPy looks for the greatest number, or i
 FOLDED = 1 << 15  # elements, from which on a fold may be worth a program: NumPy takes 0.3 ns and more for each
 PROGRAMMED = 1 << 12  # elements, from which on several operations after each other are quicker as one program ...
 SPREAD = 1 << 16  # bytes of two, likewise of one operation on arrays of two shapes: NumPy takes 10 to 150 ns for a row
+UPDATED = 1 << 14  # elements of rows, which NumPy adds to one after the other, some 10 ns each
 SCANNED = 1 << 13  # elements, whose running sums and products NumPy takes 3 to 9 ns each for
 FEW = 16  # operands: of more, a program takes long to compile
 

@@ -27,6 +27,7 @@ from catena.core.evaluate import quiet
 from catena.core.source import drops_its_call
 from catena.core.trace import same_value
 from catena.core.traceback import shorten
+from catena.lax.policy import UPDATED
 from catena.lax.whole import whole
 from catena.lax.windowed import WIDE_ROW, GatherScatterMode, combine_rows
 from catena.numpy.arithmetic import divide, power
@@ -299,9 +300,11 @@ def _by_numpy(operation: _Operation, x, index, values):
     values = _numpy_values(values, dtype)
     if values is None or dtype not in operation.fast:
         return None
-    new = old.copy()
     try:
         key = numpy_key(index)
+        if operation.ufunc is not None and _of_many_rows(old, key):
+            return None
+        new = old.copy()
         if type(values) is np.ndarray and values.ndim and not _fits(new, key, values):
             return None
         quiet.run(_write, operation.ufunc, new, key, values)
@@ -330,6 +333,27 @@ def _fits(new: np.ndarray, key, values: np.ndarray) -> bool:
     return values.ndim <= new[key].ndim
 
 
+def _of_many_rows(old: np.ndarray, key) -> bool:
+    """Whether an index addresses rows of so many elements that a scatter, or a program, is quicker than ``ufunc.at``,
+    which takes 10 ns for each of theirs.
+    """
+    if old.ndim < 2:
+        return False
+    entries = key if type(key) is tuple else (key,)
+    arrays = [k for k in entries if isinstance(k, np.ndarray)]
+    if not arrays or any(k.dtype == dtypes.BOOL for k in arrays):
+        return False
+    row = np.size(old[tuple([0 if isinstance(k, np.ndarray) else k for k in entries])])
+    return row > 1 and not _of_wide_rows(old, entries) and row * np.broadcast(*arrays).size >= UPDATED
+
+
+def _of_wide_rows(x: np.ndarray, entries: tuple) -> bool:
+    """Whether arrays of integers along the first axes address wide rows, which are combined one by one."""
+    if math.prod(x.shape[len(entries) :]) < WIDE_ROW:
+        return False
+    return all([isinstance(k, np.ndarray) and k.dtype != dtypes.BOOL for k in entries])
+
+
 def _write(ufunc, new, key, values):
     if ufunc is None:
         new[key] = values
@@ -338,9 +362,11 @@ def _write(ufunc, new, key, values):
     arrays = [np.asarray(k) for k in entries if isinstance(k, np.ndarray | np.bool_ | bool)]
     if any(k.dtype != dtypes.BOOL for k in arrays):  # an element may be addressed twice
         values = np.asarray(values, new.dtype)  # a hundred times faster so
-        if len(entries) == 1 and arrays[0].ndim == 1 and math.prod(new.shape[1:]) >= WIDE_ROW:
-            rows = arrays[0]
-            combine_rows(ufunc, new, rows, np.broadcast_to(values, (rows.size, *new.shape[1:])))
+        if _of_wide_rows(new, entries):
+            shape, row = new.shape[: len(entries)], new.shape[len(entries) :]
+            rows = np.arange(math.prod(shape)).reshape(shape)[entries]
+            values = np.broadcast_to(values, (*rows.shape, *row)).reshape(-1, *row)
+            combine_rows(ufunc, new.reshape(-1, *row), rows.reshape(-1), values)
             return
         axes = max(k.ndim for k in arrays)
         if 0 < values.ndim < axes and new.ndim == 1:  # NumPy to 2.5, at least, reads past the end of such values
