@@ -424,6 +424,13 @@ def test_numbers_of_any_length_are_not_in_a_text(f, family):
     assert kept and family().found >= 2  # shorter vectors leave other rests
 
 
+def test_rows_of_any_number_lie_at_distances_that_no_text_tells(family):
+    """Each takes no register of its own, as places that lie anywhere do, but has a share in three."""
+    f = lambda x: jnp.tanh(sum(row * (k + 0.5) for k, row in enumerate(x)))
+    kept = [check(f, [(8, n)]) for n in (150, 163, 171, 187, 181, 203)]
+    assert kept and family().found >= 2
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_constants_of_sixteen_bits_stand_in_texts(dtype):
     """All are parts of a power of two, and LLVM multiplies by those that it knows in 16 bits."""

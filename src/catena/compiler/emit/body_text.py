@@ -469,7 +469,7 @@ def _moved_to_starts(body: BodyWriter, buffer: int, starts: dict[tuple, tuple]) 
         near[key] = next(firsts, key)
     most = MOST_OF_FOLDS if body.nest.folds and not body.nest.stores else MOST_STARTS
     if sum(key is first for key, first in near.items()) > most:
-        return {key: (pointer, start) for key, (_, start) in starts.items()}
+        return _in_rows(body.e, pointer, starts) or {key: (pointer, start) for key, (_, start) in starts.items()}
     found: dict[tuple, tuple[str, int]] = {}
     for key, first in near.items():
         memory, start = starts[key]
@@ -481,6 +481,17 @@ def _moved_to_starts(body: BodyWriter, buffer: int, starts: dict[tuple, tuple]) 
         else:
             found[key] = body.e.element(pointer, memory, told), 0
     return found
+
+
+def _in_rows(e: Emitter, pointer: str, starts: dict[tuple, tuple]) -> dict[tuple, tuple[str, int]] | None:
+    """For the key of each place a pointer to it, where they lie at equal distances that no text tells, as the rows
+    that a product of few terms adds up.
+    """
+    (memory, first), (_, second), *others = starts.values()
+    by = second - first
+    if e.size(by) == by or any(m != memory or at != first + k * by for k, (m, at) in enumerate(others, 2)):
+        return None
+    return {key: (place, 0) for key, place in zip(starts, _in_steps(e, pointer, memory, first, by, len(starts)))}
 
 
 # Operations of integers that are as fast where LLVM does not know an operand: places are kept within bounds by them.
