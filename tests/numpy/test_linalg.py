@@ -415,3 +415,9 @@ def test_ranks_of_least_squares_are_default_integers(shape):
             for solve in (jnp.linalg.lstsq, catena.jit(jnp.linalg.lstsq)):
                 rank = solve(jnp.asarray(a), jnp.asarray(b))[2]
                 assert rank.dtype == f"int{bits}" and rank == min(shape[0], 1)
+
+
+def test_transforms_along_no_axes_have_the_dtype_of_transforms():
+    for fun, dtype in ((jnp.fft.rfftn, jnp.float32), (jnp.fft.fftn, jnp.complex64), (jnp.fft.ifftn, jnp.complex64)):
+        for found in (fun(jnp.float32(2.5)), catena.jit(fun)(2.5), fun(jnp.array([2.5]), axes=())):
+            assert found.dtype == dtype and found == 2.5

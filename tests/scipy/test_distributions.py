@@ -441,5 +441,8 @@ def test_complex_numbers_are_refused_where_they_would_be_compared_and_have_value
         stats.laplace.cdf(z)
     with pytest.raises(TypeError, match=r"bernoulli\.pmf takes real numbers, got a complex p"):
         stats.bernoulli.pmf(1, np.asarray(0.5j))
+    for fun in (stats.beta.cdf, stats.beta.logcdf, stats.beta.sf, stats.beta.logsf):  # as betainc, and JAX, do
+        with pytest.raises(ValueError, match="takes real numbers, got a complex x"):
+            fun(z, 1.0, 2.0)
     np.testing.assert_allclose(stats.norm.pdf(z), np.exp(-np.square(z) / 2) / np.sqrt(2 * np.pi), 1e-6)
     np.testing.assert_allclose(stats.cauchy.pdf(z), 1 / (np.pi * (1 + np.square(z))), 1e-6)

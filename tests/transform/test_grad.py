@@ -217,6 +217,23 @@ def test_aux_of_every_transformation():
     close(jax.hessian(h, has_aux=True)(1.0)[1], 2.0)
 
 
+def test_numbers_that_are_passed_on_in_aux_stay_numbers():
+    h = lambda x: (x**2, {"x": x, "double": 2 * x})
+    for aux in (
+        jax.grad(h, has_aux=True)(3.0)[1],
+        jax.value_and_grad(h, has_aux=True)(3.0)[0][1],
+        jax.jvp(h, (3.0,), (1.0,), has_aux=True)[2],
+        jax.vjp(h, 3.0, has_aux=True)[2],
+        jax.linearize(h, 3.0, has_aux=True)[2],
+        jax.jacfwd(h, has_aux=True)(3.0)[1],
+        jax.jacrev(h, has_aux=True)(3.0)[1],
+        jax.hessian(h, has_aux=True)(3.0)[1],
+    ):
+        assert type(aux["x"]) is float and aux["x"] == 3.0
+        assert isinstance(aux["double"], jax.Array) and aux["double"] == 6.0
+    assert isinstance(jax.jit(jax.grad(h, has_aux=True))(3.0)[1]["x"], jax.Array)
+
+
 def test_aux_under_jit_and_vmap():
     h = jax.grad(lambda x: (jnp.sum(x**2), x + 1), has_aux=True)
     close(jax.jit(h)(X)[1], X + 1)

@@ -118,6 +118,33 @@ DERIVATIVES_OF_WEAK_MATRICES = {  # whose tangents and gradients are weak where 
 }
 
 
+def test_the_gradient_of_an_inverse_is_as_weak_as_the_matrix():
+    gradient = jax.grad(lambda m: jnp.sum(jnp.linalg.inv(m)))
+    inverse = np.linalg.inv(M)
+    for found in (gradient(M), jax.jit(gradient)(M)):
+        assert found.weak_type
+        np.testing.assert_allclose(found, -inverse.T @ np.ones((2, 2)) @ inverse.T, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "fun", [jsp.special.log_ndtr, jsp.special.expi, jsp.special.exp1, lambda x: jsp.special.expn(2, x)]
+)
+def test_special_functions_whose_values_are_not_weak(fun):
+    for transformed in (fun, jax.grad(fun), jax.jit(fun), jax.jit(jax.grad(fun))):
+        assert not transformed(0.5).weak_type and transformed(0.5).dtype == jnp.float32
+    step = 1e-2
+    np.testing.assert_allclose(jax.grad(fun)(0.5), (fun(0.5 + step) - fun(0.5 - step)) / (2 * step), rtol=1e-2)
+
+
+def test_divisors_of_a_weak_number_and_a_truth_are_weak():
+    six = jnp.asarray(6)
+    for fun, expected in ((jnp.gcd, 1), (jnp.lcm, 6)):
+        for x, y in ((six, True), (6, True), (jnp.bool_(True), six)):
+            found = fun(x, y)
+            assert found.weak_type and found == expected and found.dtype == jnp.int32
+            assert jax.jit(fun)(x, y).weak_type
+
+
 @pytest.mark.parametrize("name", DERIVATIVES_OF_WEAK_MATRICES)
 def test_derivatives_of_factorisations_of_a_weak_matrix(name):
     fun = DERIVATIVES_OF_WEAK_MATRICES[name]

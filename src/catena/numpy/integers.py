@@ -149,7 +149,7 @@ def _integers(name, x, y):
     dtype, weak = promoted_dtype(xs)
     if not dtypes.is_integer(dtype):
         raise ValueError(f"Arguments to jax.numpy.{name} must be integers.")
-    weak = all(dtype_of(x)[1] and not np.ndim(x) for x in xs)  # constants make weak arrays strong
+    weak = weak and not any(map(np.ndim, xs))  # constants make weak arrays strong
     return same_rank(name, [convert(x, dtype, weak) for x in xs])
 
 

@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 
+from catena.core.dtype_table import python_scalar_dtypes
 from catena.core.ref import Ref, for_users, made_at
 from catena.core.source import function_name
 from catena.core.trace import Tracer
@@ -43,13 +44,14 @@ class FlatFunction:
     apart, ``aux`` rebuilds the auxiliary data.
     """
 
-    __slots__ = ("call", "in_tree", "has_aux", "out_tree", "count", "aux_tree", "aux_leaves")
+    __slots__ = ("call", "in_tree", "has_aux", "out_tree", "count", "aux_tree", "aux_leaves", "aux_arguments")
 
     def __init__(self, call, in_tree, has_aux: bool = False):
         self.call, self.in_tree, self.has_aux = call, in_tree, has_aux
 
     def __call__(self, *leaves):
-        out = self.call(*tree_unflatten(self.in_tree, for_users(leaves)))
+        arguments = for_users(leaves)
+        out = self.call(*tree_unflatten(self.in_tree, arguments))
         traced_aux = []
         if self.has_aux:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
@@ -61,6 +63,8 @@ class FlatFunction:
             leaves, self.aux_tree = tree_flatten(aux)
             traced_aux = [x for x in leaves if isinstance(x, Tracer)]
             self.aux_leaves = [TRACED if isinstance(x, Tracer) else x for x in leaves]
+            places = {id(x): i for i, x in enumerate(arguments)}
+            self.aux_arguments = [places.get(id(x)) for x in leaves]
         outs, self.out_tree = tree_flatten(out)
         self.count = len(outs)
         check_no_references(outs)
@@ -73,9 +77,13 @@ class FlatFunction:
             self.aux_leaves = [next(stripped) if x is TRACED else x for x in self.aux_leaves]
         return list(outs[: self.count])
 
-    def aux(self):
-        """The auxiliary data of the last call."""
-        return tree_unflatten(self.aux_tree, self.aux_leaves)
+    def aux(self, given):
+        """The auxiliary data of the last call; arguments among them that were ``given`` as Python numbers are these."""
+        leaves = list(self.aux_leaves)
+        for k, i in enumerate(self.aux_arguments):
+            if i is not None and type(given[i]) in python_scalar_dtypes:
+                leaves[k] = given[i]
+        return tree_unflatten(self.aux_tree, leaves)
 
 
 def check_no_references(outs):

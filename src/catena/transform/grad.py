@@ -63,14 +63,14 @@ def jvp(fun: Callable, primals: Sequence, tangents: Sequence, has_aux: bool = Fa
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure "
             f"{tree_structure(primals)} whereas tangents have tree structure {tree_structure(tangents)}."
         )
-    primal_leaves = [leaf_value(x) for x in primal_leaves]
+    given, primal_leaves = primal_leaves, [leaf_value(x) for x in primal_leaves]
     tangent_leaves = [check_tangent(p, t) for p, t in zip(primal_leaves, tangent_leaves, strict=True)]
     flat = flatten_function(fun, tree, has_aux=has_aux)
     with boundary:
         outs, out_tangents = jvp_flat(flat, primal_leaves, tangent_leaves)
     outs, out_tangents = flat.main(outs), [materialise(t) for t in out_tangents[: flat.count]]
     results = tree_unflatten(flat.out_tree, outs), tree_unflatten(flat.out_tree, out_tangents)
-    return (*results, flat.aux()) if has_aux else results
+    return (*results, flat.aux(given)) if has_aux else results
 
 
 def check_tangent(primal, tangent):
@@ -119,8 +119,8 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
     Array(3., dtype=float32, weak_type=True)
     """
     check_function(fun)
-    leaves, tree = tree_flatten(primals)
-    leaves = [leaf_value(x) for x in leaves]
+    given, tree = tree_flatten(primals)
+    leaves = [leaf_value(x) for x in given]
     flat = flatten_function(fun, tree, has_aux=has_aux)
     with boundary:
         outs, program = linearize_flat(flat, leaves)
@@ -128,7 +128,7 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
     value = tree_unflatten(flat.out_tree, flat.main(outs))
     info = DebugInfo("linearize", function_place(fun))
     f_jvp = LinearFunction.of_program(program, tree, flat.out_tree, [get_aval(x) for x in leaves], info)
-    return (value, f_jvp, flat.aux()) if has_aux else (value, f_jvp)
+    return (value, f_jvp, flat.aux(given)) if has_aux else (value, f_jvp)
 
 
 # ---- vjp
@@ -153,8 +153,8 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     """
     check_function(fun)
     check_no_reduce_axes(reduce_axes)
-    leaves, tree = tree_flatten(primals)
-    leaves = [leaf_value(x) for x in leaves]
+    given, tree = tree_flatten(primals)
+    leaves = [leaf_value(x) for x in given]
     flat = flatten_function(fun, tree, has_aux=has_aux)
     with boundary:
         outs, program = linearize_flat(flat, leaves)
@@ -162,7 +162,7 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     outs = flat.main(outs)
     value = tree_unflatten(flat.out_tree, outs)
     f_vjp = VJPFunction(program, tree, flat.out_tree, [get_aval(x) for x in outs], function_place(fun), leaves)
-    return (value, f_vjp, flat.aux()) if has_aux else (value, f_vjp)
+    return (value, f_vjp, flat.aux(given)) if has_aux else (value, f_vjp)
 
 
 def check_no_reduce_axes(reduce_axes):
@@ -286,9 +286,9 @@ def value_and_grad(
     @api_boundary
     def value_and_grad_f(*args, **kwargs):
         positions, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
-        leaves, tree = tree_flatten(dynamic)
+        given, tree = tree_flatten(dynamic)
         check = lambda x: check_grad_input(x, holomorphic, allow_int, "grad")
-        leaves = checked_leaves(check, leaves, fun, args, positions)
+        leaves = checked_leaves(check, given, fun, args, positions)
         flat = flat_of(tree, has_aux)
         outs, program = linearize_flat(flat, leaves)
         program = program.first(flat.count)
@@ -301,7 +301,7 @@ def value_and_grad(
         if have_own_gradients(tree, flat.out_tree):
             gradient = own_gradients(dynamic, gradient, value)
         gradient = gradient[0] if isinstance(argnums, int) else gradient
-        return ((value, flat.aux()) if has_aux else value), gradient
+        return ((value, flat.aux(given)) if has_aux else value), gradient
 
     return value_and_grad_f
 

@@ -54,9 +54,9 @@ def jacfwd(
     @api_boundary
     def jacobian_f(*args, **kwargs):
         positions, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
-        leaves, tree = tree_flatten(dynamic)
+        given, tree = tree_flatten(dynamic)
         check = lambda x: check_jacfwd_input(leaf_value(x), holomorphic)
-        leaves = checked_leaves(check, leaves, fun, args, positions)
+        leaves = checked_leaves(check, given, fun, args, positions)
         flat = flat_of(tree, has_aux)
         basis = standard_basis([get_aval(x) for x in leaves])
         size = sum(get_aval(x).size for x in leaves)
@@ -75,7 +75,7 @@ def jacfwd(
         nested = [tree_unflatten(tree, row) for row in blocks]
         nested = [row[0] if isinstance(argnums, int) else row for row in nested]
         result = tree_unflatten(flat.out_tree, nested)
-        return (result, flat.aux()) if has_aux else result
+        return (result, flat.aux(given)) if has_aux else result
 
     return jacobian_f
 
@@ -106,9 +106,9 @@ def jacrev(
     @api_boundary
     def jacobian_f(*args, **kwargs):
         positions, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
-        leaves, tree = tree_flatten(dynamic)
+        given, tree = tree_flatten(dynamic)
         check = lambda x: check_grad_input(x, holomorphic, allow_int, "jacrev")
-        leaves = checked_leaves(check, leaves, fun, args, positions)
+        leaves = checked_leaves(check, given, fun, args, positions)
         flat = flat_of(tree, has_aux)
         outs, program = linearize_flat(flat, leaves)
         program, outs = program.first(flat.count), flat.main(outs)
@@ -129,7 +129,7 @@ def jacrev(
             entry = tree_unflatten(tree, [blocks[i] for blocks in by_argument])
             nested.append(entry[0] if isinstance(argnums, int) else entry)
         result = tree_unflatten(flat.out_tree, nested)
-        return (result, flat.aux()) if has_aux else result
+        return (result, flat.aux(given)) if has_aux else result
 
     return jacobian_f
 

@@ -71,7 +71,8 @@ def _transform(name: str, kind: lax.FftType, a, s, axes, norm):
     if s is not None and any(n < 1 for n in s):
         raise ValueError(f"Shape should be positive, got {s}")
     if not axes:
-        return convert(a, dtypes.to_complex_dtype(dtypes.to_inexact_dtype(a.dtype)))
+        dtype = dtypes.to_inexact_dtype(a.dtype)
+        return convert(a, dtype if kind is lax.FftType.RFFT else dtypes.to_complex_dtype(dtype))
     if kind is lax.FftType.RFFT and dtypes.is_complex(a.dtype):
         raise ValueError("only real valued inputs supported for rfft")
     a = _widened(a, kind)

@@ -155,7 +155,7 @@ def inv(a: ArrayLike) -> Array:
 
 def inverse(a):
     """The inverse of matrices with the derivatives of the systems."""
-    return _solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
+    return _solve(convert(a, a.dtype), broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))  # not weak
 
 
 @whole

@@ -41,11 +41,16 @@ def real(name: str, *args, error: type = ValueError) -> list:
 
 def plain_float(name: str, x):
     """An argument of float32 or float64, as an operand that is not weak; a TypeError for others."""
+    return strong(maybe_weak_float(name, x))
+
+
+def maybe_weak_float(name: str, x):
+    """An argument of float32 or float64, as an operand; a TypeError for others."""
     x = as_operand(name, asarray(x) if isinstance(x, list | tuple) else x)
-    dtype, _ = dtype_of(x)
+    dtype, weak = dtype_of(x)
     if dtype.kind != "f" or dtype.itemsize < 4:
         raise TypeError(f"{name} takes floats of 32 or 64 bits, got an argument of dtype {dtypes.dtype_name(dtype)}")
-    return convert(x, dtype)
+    return convert(x, dtype, weak)
 
 
 def strong(x):

@@ -11,7 +11,7 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.lax.whole import whole
 from catena.numpy.boundary import convert, promote_inexact
-from catena.scipy.special.arguments import floats, numbers, plain_float, plain_floats, real, strong
+from catena.scipy.special.arguments import floats, maybe_weak_float, numbers, plain_float, plain_floats, real, strong
 from catena.scipy.special.primitives import (
     dawsn_p,
     erfcx_p,
@@ -209,7 +209,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
         raise TypeError(f"log_ndtr: series_order must be an integer, got {series_order!r}") from error
     if not 0 <= order <= 30:
         raise ValueError(f"log_ndtr: series_order must be from 0 to 30, got {order}")
-    return log_ndtr_p.bind(plain_float("log_ndtr", x))
+    return log_ndtr_p.bind(maybe_weak_float("log_ndtr", x))
 
 
 def owens_t(h: ArrayLike, a: ArrayLike) -> Array:

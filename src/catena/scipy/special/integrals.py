@@ -25,7 +25,7 @@ def exp1(x: ArrayLike) -> Array:
     >>> special.exp1(jnp.array([0.5, 1.0]))
     Array([0.5597736 , 0.21938394], dtype=float32)
     """
-    return strong(exp1_p.bind(*real("exp1", x)))
+    return exp1_p.bind(*real("exp1", x))
 
 
 @numbers
@@ -39,7 +39,7 @@ def expi(x: ArrayLike) -> Array:
     >>> special.expi(jnp.array([-1.0, 1.0]))
     Array([-0.21938394,  1.8951178 ], dtype=float32)
     """
-    return strong(expi_p.bind(*real("expi", x)))
+    return expi_p.bind(*real("expi", x))
 
 
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
@@ -61,7 +61,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     >>> special.expn(jnp.array([0, 1, 2]), 1.0)
     Array([0.36787945, 0.21938394, 0.14849551], dtype=float32)
     """
-    return strong(expn_p.bind(*broadcast_together("expn", real("expn", n, x), ValueError)))
+    return expn_p.bind(*broadcast_together("expn", real("expn", n, x), ValueError))
 
 
 @whole

@@ -13,7 +13,7 @@ from catena.core.primitive import NoRule
 from catena.core.zeros import get_aval
 from catena.lax.arithmetic import add, div, mul, neg, sub
 from catena.lax.comparison import eq, lt, select
-from catena.lax.elementwise import FLOAT, WIDER_WITH_HALF, elementwise
+from catena.lax.elementwise import FLOAT, WIDER_WITH_HALF, abstract_rule, elementwise
 from catena.lax.powers import square
 from catena.lax.special import betainc_slope, digamma, erf, jvp_in, normal_density_p, trigamma_p
 from catena.lax.structure import broadcast_to, constant_like, like
@@ -24,13 +24,21 @@ algorithms = LazyModule("catena.compiler.vector_math.algorithms")
 mathematics = LazyModule("catena.compiler.vector_math.mathematics")
 
 
-def special(name: str, *tangents, **rules):
-    """The primitive of an algorithm; ``tangents``: a rule an operand, as `elementwise` takes them."""
+def special(name: str, *tangents, strong: bool = False, **rules):
+    """The primitive of an algorithm.
+
+    Arguments:
+      tangents: a rule an operand, as ``elementwise`` takes them.
+      strong: whether results are not weak, whatever the operands are.
+    """
 
     def evaluate(*xs):
         found = mathematics.evaluated(algorithms.ALGORITHMS[name], *xs)
         return found.astype(xs[0].dtype, copy=False)
 
+    abstract = abstract_rule(name, FLOAT)
+    if strong:
+        rules["abstract"] = lambda *avals: abstract(*avals).strip_weak_type()
     return elementwise(name, evaluate, FLOAT, *tangents, wider=WIDER_WITH_HALF, **rules)
 
 
@@ -204,8 +212,10 @@ def _over(y, x):
 
 ndtr_p = special("ndtr", lambda t, x, y: mul(t, normal_density_p.bind(x)))
 log_ndtr_p = special(
-    "log_ndtr", lambda t, x, y: div(times(t, math.sqrt(2 / math.pi)), erfcx_p.bind(times(x, -math.sqrt(0.5)))),
-)  # fmt: skip
+    "log_ndtr",
+    lambda t, x, y: div(times(t, math.sqrt(2 / math.pi)), erfcx_p.bind(times(x, -math.sqrt(0.5)))),
+    strong=True,
+)
 
 
 def _quantile_slope(p, y):
@@ -283,9 +293,9 @@ def _dilogarithm_slope(x):
 
 
 expi_slope_p = special("expi_slope", lambda t, x, y: mul(t, sub(y, div(y, x))))
-exp1_p = special("exp1", lambda t, x, y: mul(t, expi_slope_p.bind(neg(x))))
-expi_p = special("expi", lambda t, x, y: mul(t, expi_slope_p.bind(x)))
-expn_p = special("expn", None, _expn_slope)
+exp1_p = special("exp1", lambda t, x, y: mul(t, expi_slope_p.bind(neg(x))), strong=True)
+expi_p = special("expi", lambda t, x, y: mul(t, expi_slope_p.bind(x)), strong=True)
+expn_p = special("expn", None, _expn_slope, strong=True)
 sine_integral_p = special("sine_integral", lambda t, x, y: mul(t, _cardinal_sine(x)))
 cosine_integral_p = special("cosine_integral", lambda t, x, y: mul(t, div(cos(x), x)))
 # sin(pi x^2 / 2) and its cosine, for which the square of a float has not enough digits

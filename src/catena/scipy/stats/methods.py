@@ -35,6 +35,9 @@ _WORDS = {
 # Whose formulas compare no numbers, so that they have values for complex ones.
 OF_COMPLEX = frozenset({"cauchy", "logistic", "norm.logpdf", "norm.pdf", "expon.ppf", "pareto.ppf", "uniform.ppf"})
 
+# Whose formulas are ``betainc``, which raises a ValueError for complex numbers, as the functions of `special` do.
+BY_BETAINC = frozenset({"beta.cdf", "beta.logcdf", "beta.sf", "beta.logsf"})
+
 
 def distribution(name: str, **words: str) -> Callable[[Fun], Fun]:
     """A decorator for the methods of a distribution.
@@ -72,7 +75,8 @@ def distribution(name: str, **words: str) -> Callable[[Fun], Fun]:
 
 def _refuse_complex(full: str, parameters: inspect.Signature, args: tuple) -> NoReturn:
     is_complex = [name for name, x in zip(parameters.parameters, args) if jnp.iscomplexobj(x)]
-    raise TypeError(f"{full} takes real numbers, got a complex {is_complex[0]}")
+    error = ValueError if full in BY_BETAINC else TypeError
+    raise error(f"{full} takes real numbers, got a complex {is_complex[0]}")
 
 
 # ---- parts of formulas
