@@ -10,9 +10,9 @@ from .constants import LN2, LOG2_E
 from .double_double import Pair, fast_two_sum
 from .polynomials import fitted_to, in_pairs
 from .text import (
-    SELDOM,
     Value,
     copysign,
+    either,
     fabs,
     fma,
     horner,
@@ -35,6 +35,7 @@ EXP2_RANGE = {"float": (-151.0, 129.0), "double": (-1076.0, 1025.0)}
 NEGLIGIBLE = {"float": 2.0**-60, "double": 2.0**-200}
 
 LEAST_COUNTED = 4  # floats of a vector whose bits are made by one instruction, where they are below the normal numbers
+RAISED = 32  # 2 to this times a function is computed whose least values are no normal numbers
 FAR_BELOW = {"float": -87.0, "double": -708.0}  # up to here, 1 + exp(-x) and its inverse are normal numbers
 
 
@@ -185,24 +186,33 @@ def expm1(x: Value) -> Value:
     return select(n.equals(0.0), select(small, x, p), result)
 
 
-def logistic(x: Value, small: Value | None = None) -> Value:
+def logistic(x: Value) -> Value:
     """1 / (1 + 2^n q) of exp(-x) = 2^n q, with what is rounded off the sum and the quotient: the derivative y (1 - y)
-    has errors enough of its own. Far below zero it is exp(x); `small`: see `exp`.
+    has errors enough of its own. Far below zero it is exp(x), of doubles; of floats, all is raised until the end.
     """
-    least = FAR_BELOW[x.elem]
-    bound, (high, low) = minimum(maximum(x, least), 50.0) + NEGLIGIBLE[x.elem], LOG2_E[x.elem]
-    n, n_integer = round_to_integer(bound, -high, x.format.bias)
+    is_float = x.elem == "float"
+    least, raised = (EXP_RANGE[x.elem][0], RAISED) if is_float else (FAR_BELOW[x.elem], 0)
+    bound, (high, low) = minimum(maximum(x, least), 40.0) + NEGLIGIBLE[x.elem], LOG2_E[x.elem]
+    n, n_integer = round_to_integer(bound, -high, x.format.bias - raised)
     r = fma(bound, -low, fma(bound, -high, -n))
-    power = power_of_two(n_integer, x.elem)
+    one, power = 2.0**-raised, power_of_two(n_integer - raised, x.elem)
     other = fma(power * r, horner(r, tables.EXP2[x.elem]), power)
-    total = other + 1.0
-    lost = minimum(other, 1.0) - (total - maximum(other, 1.0))
+    total = other + one
+    lost = minimum(other, one) - (total - maximum(other, one))
     result = 1.0 / total
     result = fma(result, fma(-result, lost, fma(-result, total, 1.0)), result)
-    if small is not None:
-        result = select(x < EXP_RANGE[x.elem][0], 0.0, result)
-        return if_any(small, lambda: [_logistic_below(x, result)], [result], SELDOM)[0]
-    return _logistic_below(x, result)
+    return _lowered(result, bound < FAR_BELOW[x.elem]) if is_float else _logistic_below(x, result)
+
+
+def _lowered(x: Value, low: Value) -> Value:
+    """2^-RAISED x; where it is `low`, which is below 2^-125, a number of steps (see `_halved_times`)."""
+
+    def lowered() -> Value:
+        if x.type.width < LEAST_COUNTED:
+            return select(low, _scale_low(x, x.bits().like(-RAISED)), x * 2.0**-RAISED)
+        return _counted(x * select(low, 2.0 ** (_steps(x) - RAISED), x.like(2.0**-RAISED)), low)
+
+    return either(low, lowered, lambda: x * 2.0**-RAISED)
 
 
 def _logistic_below(x: Value, above: Value) -> Value:

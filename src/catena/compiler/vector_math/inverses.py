@@ -21,7 +21,7 @@ MODERATE = {"float": (2.0**-20, 2.0**60, 2.0**-60), "double": (2.0**-300, 2.0**3
 MODERATE_LIFTED = {"float": (2.0**-20, 2.0**40, 2.0**-104), "double": MODERATE["double"]}
 LIFT = {"float": 2.0**45, "double": 1.0}
 LEAST_INVERTED = 2.0**-126
-LIFTED = {"float": 89, "double": 774}  # exponents by which quotients that are less, of such, are far from both ends
+LIFTED = 774  # the exponent by which quotients of doubles that are less, of such, are far from both ends
 SERIES = (1 / 2, 3 / 8)  # of (1 - e)^(-1/2) - 1, over e
 
 
@@ -126,25 +126,35 @@ def _corrected(x: Value, y: Value, inverse: Value, lift: float = 1.0) -> Value:
 
 def _immoderate(x: Value, y: Value, inverse: Value, small: Value, apart: Value) -> Value:
     """x / y where some are `apart`: by products that are not subnormal where it is `small`."""
-    result = _corrected(select(apart, y, x), y, inverse, LIFT[x.elem])
     rest = apart & ~small
+    if x.elem == "float":
+        result = _by_doubles(x, y)
+        return if_any(rest, lambda: [select(rest, x / y, result)], [result])[0]
+    result = _corrected(select(apart, y, x), y, inverse, LIFT[x.elem])
     divided = if_any(rest, lambda: [select(rest, x / y, result)], [result])[0]
     divisor, sign = fabs(y), (x.bits() ^ y.bits()).as_float(x.elem)
     least = _small_quotient(select(small, fabs(x), divisor), divisor, fabs(inverse))
     return select(small, copysign(least, sign), divided)
 
 
+def _by_doubles(x: Value, y: Value) -> Value:
+    """x / y of floats, rounded twice as if once: a quotient that is no middle of two floats, subnormal ones too, is
+    farther from it than a double tells. Of y whose inverse is a normal number, and x that is finite.
+    """
+    dividend, divisor = x.to_double(), y.to_double()
+    return _corrected(dividend, divisor, 1.0 / divisor).to_float()
+
+
 def _small_quotient(x: Value, y: Value, inverse: Value) -> Value:
-    """x / y of x >= 0, in steps of the least number: these are counted, and what was rounded to the middle between two
-    goes on to where the residual says.
+    """x / y of doubles, x >= 0, in steps of the least number: these are counted, and what was rounded to the middle
+    between two goes on to where the residual says.
     """
     count = x.format.mantissa_bits
-    by = LIFTED[x.elem]
     subnormal = x < x.format.tiny
-    lifted = select(subnormal, raised(x, by), (x.bits() + (by << count)).as_float(x.elem))
+    lifted = select(subnormal, raised(x, LIFTED), (x.bits() + (LIFTED << count)).as_float(x.elem))
     quotient = _corrected(lifted, y, inverse)
     off = fma(-quotient, y, lifted)
-    steps = quotient * 2.0 ** (x.format.bias - 1 + count - by)
+    steps = quotient * 2.0 ** (x.format.bias - 1 + count - LIFTED)
     base = 2.0**count
     middle = fabs(steps - ((steps + base) - base)).equals(0.5) & off.differs(0.0)
     whole = select(middle, steps + copysign(0.5, off), steps) + base

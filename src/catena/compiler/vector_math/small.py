@@ -42,11 +42,10 @@ EXPONENT = 1 << 23  # the least bit of an exponent, whose bias is 127
 ROOM = 3  # how many powers of two products are looked at beyond the subnormal ones: factors of these may be so large
 FAR_ABOVE = ROOM - 125 + 25  # to what is no less than 2 to this, these products add less than half of its last bit
 
-# Functions of x and of whether something is small, what 2 is to them, and from where on they are no zeros, which are
-# not small: masks make many.
+# Functions of x, what 2 is to them, and from where on they are no zeros, which are not small: masks make many.
 TELLING: dict[str, tuple[Callable[..., Value], float, dict[str, tuple[float, float]]]] = {
-    "exp": (lambda x, small: exponential.exp(x), math.log(2.0), exponential.EXP_RANGE),
-    "exp2": (lambda x, small: exponential.exp2(x), 1.0, exponential.EXP2_RANGE),
+    "exp": (exponential.exp, math.log(2.0), exponential.EXP_RANGE),
+    "exp2": (exponential.exp2, 1.0, exponential.EXP2_RANGE),
     "logistic": (exponential.logistic, math.log(2.0), exponential.EXP_RANGE),
 }
 PRODUCT, PRODUCT_SUM, QUOTIENT = "small_product", "small_product_sum", "small_quotient"
@@ -104,7 +103,7 @@ def definition(name: str, elem: str, width: int) -> tuple[str, frozenset[str], t
         return define(symbol(name, elem, width), writer, parameters, str(truth), small.name)
     function, two, bounds = TELLING[asked]
     small = any_lane((x < least * two) & (x >= bounds[elem][0]))
-    result, types = function(x, small), record([type_, truth])
+    result, types = function(x), record([type_, truth])
     writer.lines += [
         f"  %result = insertvalue {types} poison, {type_} {result.name}, 0",
         f"  %both = insertvalue {types} %result, {truth} {small.name}, 1",
