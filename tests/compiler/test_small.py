@@ -89,7 +89,9 @@ def test_exponentials_that_vanish_are_not_small(function):
     assert_same(jax.jit(lambda x, y: function(x) / y)(x, y), made / y)
 
 
-@pytest.mark.parametrize(("function", "least", "two"), [(jnp.exp, -104, np.log(2)), (jnp.exp2, -151, 1.0)])
+@pytest.mark.parametrize(
+    ("function", "least", "two"), [(jnp.exp, -104, np.log(2)), (jnp.exp2, -151, 1.0), (jax.nn.sigmoid, -104, np.log(2))]
+)
 def test_exponentials_below_normal_numbers(function, least, two):
     """Vectors, which have no branch, and few numbers, which have one, are alike, and within half a step and more."""
     x = np.sort(np.random.default_rng(3).uniform(least - 1, -125 * two, 4000)).astype(np.float32)
