@@ -2,8 +2,10 @@
 
 import math
 
+import numpy as np
+
 from . import pieces, tables
-from .double_double import two_product
+from .double_double import Pair, two_product
 from .exponential import exp_sum_times, moderate_exp_sum_times
 from .logarithm import INFINITY, log, log1p_up_to_zero
 from .text import Value, copysign, fabs, fma, horner, maximum, minimum, select, sqrt, without_tiny
@@ -64,8 +66,24 @@ def tiny_erf(x: Value) -> Value:
     return x * 1.1283791670955126
 
 
+FAR = 10.21  # where exp(-x^2) is nothing beside the least float
+LEAST = 2.0**-28  # in the square of which nothing underflows
+
+
+def _minus_square(x: Value) -> tuple[Value, Pair]:
+    """|x| as far as floats hang on it, and minus its square: both functions share it, and the exponential."""
+    a = maximum(minimum(fabs(x), FAR), LEAST)
+    square = two_product(a, a)
+    return a, Pair(-square.high, -square.low)
+
+
 def erfc(x: Value) -> Value:
+    """Of floats, exp(-x^2) times a smooth function."""
     a = fabs(x)
+    if x.elem == "float":
+        a, square = _minus_square(x)
+        tail = moderate_exp_sum_times(*square, pieces.ERROR_TAIL(a))
+        return select(x < 0.0, 2.0 - tail, tail)
     tail = large_erfc(maximum(a, 0.25))
     near = 1.0 - small_erf(without_tiny(x, x.format.epsilon / 8))  # of less, 1 is the nearest number
     return select(a < 0.5, near, select(x < 0.0, 2.0 - tail, tail))
@@ -76,8 +94,13 @@ def error_density(x: Value) -> Value:
 
     A product of what exp gives would cost a hundred cycles where it is subnormal.
     """
+    factor = 2 / math.sqrt(math.pi)
+    if x.elem == "float":
+        _, square = _minus_square(x)
+        high = float(np.float32(64.0 * factor))
+        return moderate_exp_sum_times(*square, Pair(x.like(high), x.like(64.0 * factor - high)))
     square = two_product(x, x)
-    return exp_sum_times(-square.high, -square.low, x.like(2 / math.sqrt(math.pi)))
+    return exp_sum_times(-square.high, -square.low, x.like(factor))
 
 
 def normal_density(x: Value) -> Value:

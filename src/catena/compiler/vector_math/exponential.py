@@ -152,7 +152,7 @@ def _reduced_exp_of_sum(high: Value, low: Value, less: int) -> tuple[Value, Valu
 
 
 def moderate_exp_sum_times(high: Value, low: Value, factor: Pair) -> Value:
-    """`exp_sum_times` a 64th of a factor from 1.2 to 32, for `high` from the least of `EXP_RANGE` to a number below
+    """`exp_sum_times` a 64th of a factor from 1.2 to 80, for `high` from the least of `EXP_RANGE` to a number below
     zero whose square is a normal number; what is rounded off the products and sums is added at the end.
     """
     n, integer, r, tail = _reduced_exp_of_sum(high, low, 6)

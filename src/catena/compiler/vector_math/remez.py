@@ -194,9 +194,9 @@ FITS = {
         lambda z: z**4,
     ),  # fmt: skip
     # erf x = x + x ERF(z), z = x^2, x <= 1
-    "ERF": Fit(in_square(lambda x: mp.erf(x) / x - 1), 0, 1, 6, 11, lambda z: 1),
+    "ERF": Fit(in_square(lambda x: mp.erf(x) / x - 1), 0, 1, None, 11, lambda z: 1),
     # erfc a = exp(-a^2) ERFC(q) / (1 + 2a), q = (a - 3) / (a + 3), a >= 0.45
-    "ERFC": Fit(scaled_erfc, q_of(0.45), q_of(28), 10, 21, lambda q: 1 / scaled_erfc(q)),
+    "ERFC": Fit(scaled_erfc, q_of(0.45), q_of(28), None, 21, lambda q: 1 / scaled_erfc(q)),
     # erf_inv x = x p(...) with w = -log(1 - x^2), in w - 3.125, then in sqrt(w) - 3.25, then in sqrt(w)
     # - 5 (Giles's splits)
     "ERF_INV_CENTRE": Fit(lambda t: erfinv_over_x(inverse_log(t + 3.125)), -3.125, 3.125, None, 24, lambda t: 1),
