@@ -12,6 +12,7 @@ import pytest
 
 import catena
 from catena.compiler import vector_math
+from catena.compiler.native import link
 from catena.compiler.vector_math import accuracy, harness, mathematics
 from catena.compiler.vector_math.text import FORMATS
 from shares import EVERY
@@ -206,6 +207,15 @@ def test_long_functions_call_what_they_need_several_times(name, lines):
     """Logarithms of gamma functions, written in place, were most of them, and of the time that LLVM took."""
     assert ("log_gamma", "double", 16) in vector_math.dependencies(name, "float", 16)
     assert vector_math.define(name, "float", 16).count("\n") < lines
+
+
+@pytest.mark.parametrize("name, inlined, called", [("exp", 49, 200), ("log", 17, 40)])
+def test_functions_that_are_called_often_are_written_in_place_while_all_is_short(name, inlined, called):
+    """What calls keep on the stack takes up to half as long again."""
+    symbol = vector_math.symbol(name, "float", 16)
+    helpers = {symbol: ("vector_math", name, "float", 16)}
+    assert link.too_many({symbol: inlined}, helpers) == frozenset()
+    assert link.too_many({symbol: called}, helpers) == {symbol}
 
 
 def test_unknown_name():

@@ -91,7 +91,8 @@ def _definitions(symbol: str, need, often: frozenset[str]) -> list[str]:
     return lines
 
 
-FREQUENT = 16  # calls of one function from which they are calls: their bodies would be most of the program
+FREQUENT, LINES = 16, 2500  # calls of one function from which they are calls, if their bodies have so many lines, which
+# LLVM compiles in a tenth of a second: in place, functions take two thirds of the time
 SEVERAL, LONG = 2, 200  # likewise, of a function of floats of so many lines, which is as fast; doubles, of which a
 # vector has half as many, take up to 1.4 times as long where they are called
 # Functions that are shorter than calls of them, with what these keep on the stack.
@@ -106,14 +107,16 @@ def defined(text: str) -> list[str]:
 
 def too_many(calls: Mapping[str, int], helpers: dict) -> frozenset[str]:
     """The helpers that are called too often to be written in place."""
-    several = (symbol for symbol, n in calls.items() if n > SEVERAL and not symbol.startswith(SHORT))
-    return frozenset(symbol for symbol in several if calls[symbol] > FREQUENT or _is_long(helpers.get(symbol)))
+    several = ((symbol, n) for symbol, n in calls.items() if n > SEVERAL and not symbol.startswith(SHORT))
+    return frozenset(symbol for symbol, n in several if _is_shared(n, helpers.get(symbol)))
 
 
-def _is_long(need) -> bool:
-    """Whether a helper is a function of floats with many lines."""
-    is_math = isinstance(need, tuple) and need[0] == "vector_math" and need[2] == "float"
-    return is_math and vector_math.define(*need[1:]).count("\n") > LONG
+def _is_shared(calls: int, need) -> bool:
+    """Whether a helper that is called so often is one function."""
+    if not isinstance(need, tuple) or need[0] != "vector_math":
+        return calls > FREQUENT
+    lines, is_of_floats = vector_math.define(*need[1:]).count("\n"), need[2] == "float"
+    return calls > FREQUENT and calls * lines > LINES or is_of_floats and lines > LONG
 
 
 def _shared_if(shared: bool, definition: str) -> str:
