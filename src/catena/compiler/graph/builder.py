@@ -274,6 +274,12 @@ class Builder:
             return transposes.reduced(self, kind, x, axes)
         return self.value("reduce", _without(x.shape, axes), x.dtype, [x], Reduce(kind, axes))
 
+    def sum(self, x: Value, axes) -> Value:
+        """The sum along axes, as a product where it is one of spread arrays."""
+        axes = tuple(sorted(int(a) for a in axes))
+        made = products.summed(self, x, axes) if axes and x.size else None
+        return self.reduce("sum", x, axes) if made is None else made
+
     def argreduce(self, kind: str, x: Value, axis: int, index_dtype) -> Value:
         if x.shape[axis] == 1:
             return self.full(_without(x.shape, (axis,)), np.zeros((), index_dtype))

@@ -17,6 +17,8 @@ from catena.core.dtypes import KIND
 FEWEST_READ = 4  # times that something is read which is turned for what it is multiplied by
 FEWEST_ROWS, FEWEST_COLUMNS, FEWEST_TERMS = 2, 4, 16  # of a product whose operands stay narrow
 READ_ONCE = "float32", "float64", "complex64", "complex128", "int32"  # whose vectors loops may compute themselves
+SUMMED = "float32", "float64"  # of which sums may be products
+FEWEST_SUMMED, MANY_SUMMED = 4, 1 << 18  # sums that are no more than loops; and multiplications that are worth it
 SUMS = {"bfloat16": ("bfloat16", "float32"), "int8": ("int32",)}  # what products of narrow operands may be
 WORD = np.dtype(np.int32)  # in which those of int8 are added up
 FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
@@ -172,6 +174,29 @@ def spread(b, lhs, rhs, numbers: tuple, shape: list | tuple) -> list:
         sides.append(b.broadcast_in_dim(b.reshape(x, tuple(x.shape[d] for d in kept)), tuple(shape), dims))
         free += len(own)
     return sides
+
+
+def summed(b, x, axes: tuple):
+    """The sum of what is multiplied along free dimensions of both, as in ``(x[:, :, None] * y[:, None]).sum(0)``, as
+    their product; None for other sums, and small ones.
+    """
+    if x.form != "map" or x.params.op != "mul" or NAMES[x.dtype] not in SUMMED:
+        return None
+    if any(a.form != "broadcast" or a.args[0].shape != tuple(x.shape[d] for d in a.params.dims) for a in x.args):
+        return None
+    sides = [a.params.dims for a in x.args]
+    shared = set(sides[0]).intersection(sides[1])
+    free = [[d for d in dims if d not in shared] for dims in sides]
+    if not shared.issuperset(axes) or len(shared) + len(free[0]) + len(free[1]) != x.ndim:
+        return None
+    rows, columns = (math.prod(x.shape[d] for d in dims) for dims in free)
+    if min(rows, columns) < 2 or rows * columns <= FEWEST_SUMMED or x.size < MANY_SUMMED:
+        return None
+    batch = [d for d in range(x.ndim) if d in shared and d not in axes]
+    contracted, batches = ([tuple(dims.index(d) for d in of) for dims in sides] for of in (axes, batch))
+    made = dot_general(b, *(a.args[0] for a in x.args), (contracted, batches), x.dtype)
+    order = [*batch, *free[0], *free[1]]
+    return b.transpose(made, sorted(range(len(order)), key=order.__getitem__))
 
 
 def _inner(b, lhs, rhs, left: tuple, right: tuple, batch: int):
