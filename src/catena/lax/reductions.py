@@ -219,7 +219,6 @@ reduction(
     kind="sum",
     wider=WIDER_WITH_HALF,
     transpose=_sum_transpose,
-    lower=lambda b, x, *, axes: b.sum(x, axes),
 )
 
 

@@ -268,17 +268,11 @@ class Builder:
         if all(x.shape[a] == 1 for a in axes) and KIND[x.dtype] != "c":
             y = self.reshape(x, _without(x.shape, axes))
             return self.map("add", y, self.constant(np.zeros((), x.dtype))) if kind == "sum" else y
-        if (found := reshapes.reduced(self, kind, x, axes)) is not None:
+        if found := reshapes.reduced(self, kind, x, axes) or kind == "sum" and products.summed(self, x, axes):
             return found
         if x.form == "transpose" and not (kind in ("max", "min") and transposes.turnable(x)):
             return transposes.reduced(self, kind, x, axes)
         return self.value("reduce", _without(x.shape, axes), x.dtype, [x], Reduce(kind, axes))
-
-    def sum(self, x: Value, axes) -> Value:
-        """The sum along axes, as a product where it is one of spread arrays."""
-        axes = tuple(sorted(int(a) for a in axes))
-        made = products.summed(self, x, axes) if axes and x.size else None
-        return self.reduce("sum", x, axes) if made is None else made
 
     def argreduce(self, kind: str, x: Value, axis: int, index_dtype) -> Value:
         if x.shape[axis] == 1:
