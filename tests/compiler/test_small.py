@@ -138,6 +138,18 @@ def test_bfloat16(operation):
     assert_same(got.astype("float32"), np.asarray(operation(x.astype("float32"), y.astype("float32"))).astype(x.dtype))
 
 
+@np.errstate(all="ignore")
+def test_quotients_of_bfloat16_by_what_rows_share():
+    """Tails of a softmax, by divisors of all sizes, and by some that have no normal inverse."""
+    rng = np.random.default_rng(8)
+    x = jnp.asarray(np.where(rng.random((64, 300)) < 0.01, np.inf, rng.uniform(-110, 20, (64, 300))), "bfloat16")
+    y = jnp.asarray(np.r_[1, 3, -2, 0, np.inf, np.nan, 1e-39, -1e38, np.exp2(rng.uniform(-20, 20, 56))], "bfloat16")
+    got = jax.jit(lambda x, y: jnp.exp(x) / y[:, None])(x, y)
+    made, by = (np.asarray(v, np.float32) for v in (jax.jit(jnp.exp)(x), y))
+    assert np.mean(made < TINY) > 0.1
+    assert_same(got.astype("float32"), (made / by[:, None]).astype(x.dtype))
+
+
 def test_what_lies_in_memory_and_what_several_read():
     """Exponentials that one kernel writes and another multiplies, and products of products."""
     x = np.random.default_rng(5).uniform(-120, 0, (60, 130)).astype(np.float32)

@@ -23,6 +23,7 @@ DIVIDED = frozenset(["div", "div_by_inverse", "sqrt"])  # what dividers do
 FEW = 4  # vectors that share what they are divided by, for which this is inverted in the innermost loop
 BY_CONSTANT = 3  # cycles of a quotient by two products (see `vector_math.constant_divisors`), with what they ask before
 ROUNDED = {"float16": "quotient_of_halves", "bfloat16": "quotient_of_bfloat16"}  # to fewer bits than are computed
+ROUNDED_OF_SMALL = ROUNDED | {"bfloat16": "quotient_of_small_bfloat16"}  # floats hold all quotients of float16
 
 
 class Divisions:
@@ -47,7 +48,7 @@ class Divisions:
         if self._is_longer(cycles, several, divided) or self.nest.extents[v] < 2 * self.nest.width:
             return s.op
         if s.type in ROUNDED:
-            return ROUNDED[s.type]
+            return ROUNDED[s.type] if s.attr is None else ROUNDED_OF_SMALL[s.type]
         if self._is_of_integers(s, by):
             return "quotient_of_integers"
         return "one_of_quotients" if divided > 1 else "quotient"

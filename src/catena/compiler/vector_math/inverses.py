@@ -7,7 +7,7 @@ constant is the start of Householder's iteration, whose residual e, 1 - x y or 1
 from collections.abc import Sequence
 
 from . import tables
-from .text import SELDOM, Value, copysign, either, fabs, fma, horner, if_any, raised, select, sqrt
+from .text import SELDOM, Value, copysign, either, fabs, fma, horner, if_any, maximum, raised, select, sqrt
 
 INFINITY = float("inf")
 # With these, the start is as far off on both sides: by 3.5 % of inverse roots, and 5 % of inverses.
@@ -178,11 +178,28 @@ def quotient_of_bfloat16(x: Value, y: Value) -> Value:
     whose error of 2^-23 is far below the distance of a quotient from the middle between two of these. Below the least
     normal number, where there are middles, the error is below half a step. What has no normal inverse is divided by.
     """
+    inverse = _normal_inverse(y)
+    return _or_divided(x * inverse, x, y)
+
+
+def quotient_of_small_bfloat16(x: Value, y: Value) -> Value:
+    """The same where some x may be small, of which quotients are made of doubles, of subnormal numbers too."""
+    inverse, low = _normal_inverse(y), maximum(fabs(y), 1.0) * LEAST_INVERTED
+    small = (fabs(x) < low) & x.differs(0.0)
+    signed = lambda: copysign(_by_doubles(x, y), (x.bits() ^ y.bits()).as_float(x.elem))  # of zeros it would be lost
+    return _or_divided(either(small, signed, lambda: x * inverse), x, y)
+
+
+def _normal_inverse(y: Value) -> Value:
+    """1 / y where that is a normal number; else NaN."""
     size = fabs(y)
-    inverse = select((size >= LEAST_INVERTED) & (size <= 1 / LEAST_INVERTED), 1.0 / y, float("nan"))
-    near = x * inverse
-    usual = near.equals(near)
-    return if_any(~usual, lambda: [select(usual, near, x / y)], [near])[0]
+    return select((size >= LEAST_INVERTED) & (size <= 1 / LEAST_INVERTED), 1.0 / y, float("nan"))
+
+
+def _or_divided(quotient: Value, x: Value, y: Value) -> Value:
+    """The quotient, where it is a number; else by the divider."""
+    usual = quotient.equals(quotient)
+    return if_any(~usual, lambda: [select(usual, quotient, x / y)], [quotient])[0]
 
 
 def _inverse_root(x: Value) -> Value:

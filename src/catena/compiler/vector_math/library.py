@@ -87,6 +87,7 @@ DIVIDED = {  # what processors have an instruction for, where the divisor is kno
     "quotient_of_integers": inverses.quotient_of_integers,
     "quotient_of_halves": inverses.quotient_of_halves,
     "quotient_of_bfloat16": inverses.quotient_of_bfloat16,
+    "quotient_of_small_bfloat16": inverses.quotient_of_small_bfloat16,
     "quotient_by_inverse": inverses.quotient_by_inverse,
     "inverse": inverses.inverse,
 }
