@@ -134,6 +134,32 @@ def test_pictures(capsys):
         jax.debug.visualize_sharding((2, 2, 2), Grid())
 
 
+def test_inspecting_in_compiled_functions_on_a_mesh():
+    mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    over = lambda *axes: jax.NamedSharding(mesh, jax.P(*axes))
+    x = jax.device_put(jnp.ones((4, 4)), over("a", "b"))
+    seen = []
+    show = lambda value: jax.debug.inspect_array_sharding(value, callback=seen.append)
+
+    @jax.jit
+    def f(x):
+        show(x)
+        show(x.T)
+        show(x.sum(0))
+        show(jax.lax.with_sharding_constraint(x, over("b")))
+        return jax.lax.scan(lambda carry, row: (show(row), (carry + row, None))[1], x[0], x[:1])[0]
+
+    f(x)
+    assert [s.spec for s in seen] == [jax.P("a", "b"), jax.P("b", "a"), jax.P("b"), jax.P("b"), jax.P("b")]
+    assert all(s.mesh == mesh for s in seen)
+    seen.clear()
+    f(jax.device_put(x, over(None, "a")))
+    assert [s.spec for s in seen[:2]] == [jax.P(None, "a"), jax.P("a")]
+    seen.clear()
+    f(jax.device_put(x, jax.devices()[3]))
+    assert {s.device for s in seen[:3]} == {jax.devices()[3]}
+
+
 def test_inspecting():
     seen = []
     jax.debug.inspect_array_sharding({"a": jnp.ones(2), "b": jnp.ones(3)}, callback=seen.append)

@@ -6,18 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from catena.core.array import Array
-from catena.core.device import Device, default_device
+from catena.core.device import Device
 from catena.core.trace import Tracer
 from catena.core.tree import tree_leaves
 from catena.lax.callbacks import debug_callback
+from catena.transform.layouts import Inspection
 
 COLORS = (41, 42, 43, 44, 45, 46, 101, 102, 103, 104, 105, 106)  # background colours of terminals
-
-
-def placement(x: Array):
-    """The sharding of an array: an object with ``devices_indices_map``, or the device that holds it."""
-    sharding = getattr(x, "sharding", None)
-    return sharding if sharding is not None else default_device()
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable) -> None:
@@ -25,7 +20,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable) -> None:
 
     Arguments:
       value: a tree of arrays.
-      callback: called with a sharding, or with a device where one device holds the whole array.
+      callback: called with a sharding.
 
     >>> import catena as jax, catena.numpy as jnp
     >>> jax.debug.inspect_array_sharding(jnp.ones(2), callback=lambda sharding: print("seen"))
@@ -35,9 +30,9 @@ def inspect_array_sharding(value: Any, *, callback: Callable) -> None:
         raise TypeError(f"callback must be a function of a sharding, got {callback!r}")
     for leaf in tree_leaves(value):
         if isinstance(leaf, Tracer):
-            debug_callback(lambda x: callback(placement(x)), leaf)
+            debug_callback(Inspection(callback), leaf)
         elif isinstance(leaf, Array):
-            callback(placement(leaf))
+            callback(leaf.sharding)
         else:
             raise TypeError(f"inspect_array_sharding takes a tree of arrays, got {leaf!r} in it")
 

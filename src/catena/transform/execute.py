@@ -28,6 +28,7 @@ from catena.core.lazy import LazyModule, has_compiler
 from catena.core.placed import layout_of, place, results_placement, retyped, spans_processes
 from catena.core.placement import Placement
 from catena.core.ref import core_of, is_own, is_reference
+from catena.core.sharding import sharding_of
 from catena.core.stack import is_stack
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import Tracer, leaf_value
@@ -151,7 +152,10 @@ class Program:
             if not is_ours(values, i, self.holders(i)):
                 values[i] = buffers.copy(values[i])
         try:
-            computed = self.compute(values, cell) if self.executable is not None else []
+            compute = (
+                self.compute if placement is None or not self.closed.effects else self.inspected(placement, arrays)
+            )
+            computed = compute(values, cell) if self.executable is not None else []
             outs = [self.result(kind, x, computed, arrays) for kind, x in self.results]
             if context.debug_nans or context.debug_infs:
                 self.check(arrays, outs, cell)
@@ -168,6 +172,23 @@ class Program:
             self.closed, tuple(map(layout_of, arrays)), placement.layout.mesh
         )
         return [placement._replace(layout=own) for own in layouts]
+
+    def inspected(self, placement, arrays) -> Callable:
+        """``compute``, with ``debug.inspect_array_sharding`` in the program knowing how values lie."""
+        layouts: dict = {None: sharding_of(placement)}
+        if placement.layout is not None:
+            mesh, known = placement.layout.mesh, tuple(map(layout_of, arrays))
+            layouts |= layouts_of_programs.layouts_in_program(self.closed, known, mesh)[1]
+        running = layouts_of_programs.Inspection.running
+
+        def compute(values, cell) -> list:
+            before, running.layouts = getattr(running, "layouts", None), layouts
+            try:
+                return self.compute(values, cell)
+            finally:
+                running.layouts = before
+
+        return compute
 
     def holders(self, i: int) -> int:
         """How many hold a value that the program is given, beside the list of them: its Array."""

@@ -9,6 +9,7 @@ somebody laid out are pinned. Where two ties disagree, nothing follows from them
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 from catena.core.factors import AS_CALLED, Factor, elementwise, factors_of, rule_of
@@ -45,6 +46,30 @@ SAME, ELEMENTWISE, PRODUCTS, OTHERS = range(4)
 CONSTRAINTS = {"sharding_constraint": "sharding", "reshard": "dst_sharding"}  # and the parameter that says how
 
 
+class Inspection:
+    """What shows a user how a value lies: called with the value, it hands the value's layout on.
+
+    A compiled function sees bare values. How they lie on the mesh that its arguments lie on follows from the program;
+    whoever runs that says so in ``running.layouts`` (``Program.inspected`` in ``transform/execute.py``).
+    """
+
+    running = threading.local()
+
+    def __init__(self, callback: Callable):
+        self.callback = callback
+
+    def __call__(self, x) -> None:
+        known = getattr(self.running, "layouts", None)
+        self.callback(known.get(self, known.get(None)) if known else x.sharding)
+
+
+def inspection_of(eqn: Eqn) -> Inspection | None:
+    """What an equation shows the layout of its operand to, or ``None``."""
+    called = getattr(eqn.own_params.get("callback"), "callback", None)
+    found = getattr(called, "__wrapped__", None)
+    return found if type(found) is Inspection else None
+
+
 class ProgramSplits(Splits):
     """The splits of all values of a program without calls, over one mesh.
 
@@ -56,6 +81,7 @@ class ProgramSplits(Splits):
         self.split: dict[Var, Split] = {}
         self.pinned: dict[Var, tuple] = {}
         self.ties: list[Tie] = []
+        self.inspected: dict[Inspection, Var] = {}
 
     def of(self, x) -> Split:
         """What is known of a value."""
@@ -129,6 +155,8 @@ class ProgramSplits(Splits):
                 self.constrain(eqn)
             elif name in TIES:
                 TIES[name](self, eqn)
+            elif (inspection := inspection_of(eqn)) is not None:
+                self.inspected[inspection] = eqn.invars[0]
             elif rule_of(eqn.primitive) is not AS_CALLED:
                 self.tie_operation(eqn)
 
@@ -237,7 +265,14 @@ def split_of_layout(layout, mesh: Mesh, ndim: int) -> Split | None:
 
 def layouts_of_program(closed, layouts: tuple, mesh: Mesh) -> list[NamedSharding]:
     """How the results of a closed jaxpr lie on a mesh; remembered on it."""
-    key = (layouts_of_program, layouts, mesh)
+    return layouts_in_program(closed, layouts, mesh)[0]
+
+
+def layouts_in_program(
+    closed, layouts: tuple, mesh: Mesh
+) -> tuple[list[NamedSharding], dict[Inspection, NamedSharding]]:
+    """How the results lie, and what is inspected; remembered on the jaxpr."""
+    key = (layouts_in_program, layouts, mesh)
     found = closed.memo.get(key)
     if found is None:
         jaxpr = flattened(closed).jaxpr
@@ -245,7 +280,8 @@ def layouts_of_program(closed, layouts: tuple, mesh: Mesh) -> list[NamedSharding
         for v, layout in zip(jaxpr.invars, layouts, strict=True):
             splits.pin(v, split_of(layout, mesh, v.aval.ndim))
         splits.spread(jaxpr)
-        found = [layout_of_split(mesh, splits.of(v)).as_typed(v.aval) for v in jaxpr.outvars]
+        said = lambda v: layout_of_split(mesh, splits.of(v)).as_typed(v.aval)
+        found = [said(v) for v in jaxpr.outvars], {show: said(v) for show, v in splits.inspected.items()}
         found = closed.memo.setdefault(key, found)
     return found
 
