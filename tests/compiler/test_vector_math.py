@@ -311,3 +311,10 @@ def test_what_is_rounded_off_a_product_in_numpy_is_exact():
     x, y = (rng.standard_normal(500) * 10.0 ** rng.integers(-60, 60, 500) for _ in range(2))
     lost = mathematics.Numpy.product_error(x, y, x * y)
     assert [Fraction(a) * Fraction(b) - Fraction(a * b) for a, b in zip(x, y)] == [Fraction(e) for e in lost]
+
+
+@pytest.mark.parametrize("function", [catena.numpy.exp, catena.nn.sigmoid])
+def test_halves_have_the_functions_of_floats_rounded(function):
+    x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    wide = catena.jit(lambda x: function(x.astype("float32")).astype("float16"))
+    np.testing.assert_array_equal(catena.jit(function)(x), wide(x))

@@ -148,7 +148,8 @@ def library(e: Emitter, op: str, t: Type, xs: list[str], width: int) -> str:
     """A transcendental function: ours where `vector_math` has it, else libm lane by lane."""
     element = "f64" if t.register == "double" else "f32"
     if op in vector_math.NAMES:
-        return vector_call(e, op, t.register, xs, width)
+        rounded = vector_math.OF_HALVES if t.name == "float16" else {}
+        return vector_call(e, rounded.get(op, op), t.register, xs, width)
     name = _LIBM.get(op)
     if name is None:
         raise CompileError(f"operation {op!r} on {t.name} cannot be compiled")

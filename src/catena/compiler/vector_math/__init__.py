@@ -3,6 +3,7 @@
 from .library import (
     ELEMENTARY,
     NAMES,
+    OF_HALVES,
     PARAMETERS,
     arity,
     declarations,
@@ -15,6 +16,6 @@ from .library import (
 from .text import FORMATS
 
 __all__ = [
-    *("ELEMENTARY", "FORMATS", "NAMES", "PARAMETERS"),
+    *("ELEMENTARY", "FORMATS", "NAMES", "OF_HALVES", "PARAMETERS"),
     *("arity", "declarations", "define", "dependencies", "in_stages", "is_inlined", "symbol"),
 ]

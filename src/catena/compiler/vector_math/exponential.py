@@ -28,6 +28,7 @@ from .text import (
 
 # Beyond these exp(x) is zero or infinite: the least x sits below half the smallest subnormal.
 EXP_RANGE = {"float": (-104.0, 89.0), "double": (-746.0, 710.0)}
+RANGE_OF_HALVES = (-20.0, 12.0)  # likewise, rounded to float16
 EXP2_RANGE = {"float": (-151.0, 129.0), "double": (-1076.0, 1025.0)}
 
 # Added to arguments that may be subnormal, since each operation with these takes processors a hundred cycles: far less
@@ -86,6 +87,13 @@ def exp(x: Value) -> Value:
     least, greatest = EXP_RANGE[x.elem]
     n, integer, r = reduce_exp(minimum(maximum(x, least), greatest) + NEGLIGIBLE[x.elem], 1)
     return _halved_times(fma(exp_minus_one_reduced(r), 2.0, 2.0), n, integer)
+
+
+def exp_of_halves(x: Value) -> Value:
+    """The same of what is rounded to float16: there are no small results."""
+    least, greatest = RANGE_OF_HALVES
+    _, integer, r = reduce_exp(minimum(maximum(x, least), greatest) + NEGLIGIBLE[x.elem])
+    return (exp_minus_one_reduced(r) + 1.0) * power_of_two(integer, x.elem)
 
 
 def _halved_times(x: Value, n: Value, integer: Value) -> Value:
@@ -187,21 +195,32 @@ def expm1(x: Value) -> Value:
 
 
 def logistic(x: Value) -> Value:
-    """1 / (1 + 2^n q) of exp(-x) = 2^n q, with what is rounded off the sum and the quotient: the derivative y (1 - y)
-    has errors enough of its own. Far below zero it is exp(x), of doubles; of floats, all is raised until the end.
+    """1 / (1 + 2^n q) of exp(-x) = 2^n q. Far below zero doubles have exp(x); floats, all of it raised meanwhile."""
+    far = FAR_BELOW[x.elem]
+    if x.elem == "double":
+        return _logistic_below(x, _raised_logistic(maximum(x, far), 0))
+    bound = maximum(x, EXP_RANGE[x.elem][0])
+    return _lowered(_raised_logistic(bound, RAISED), bound < far)
+
+
+def logistic_of_halves(x: Value) -> Value:
+    """The same of what is rounded to float16."""
+    return _raised_logistic(maximum(x, RANGE_OF_HALVES[0]), 0)
+
+
+def _raised_logistic(x: Value, by: int) -> Value:
+    """2^by times the function, with what is rounded off the sum and the quotient: the derivative y (1 - y) has errors
+    enough of its own.
     """
-    is_float = x.elem == "float"
-    least, raised = (EXP_RANGE[x.elem][0], RAISED) if is_float else (FAR_BELOW[x.elem], 0)
-    bound, (high, low) = minimum(maximum(x, least), 40.0) + NEGLIGIBLE[x.elem], LOG2_E[x.elem]
-    n, n_integer = round_to_integer(bound, -high, x.format.bias - raised)
+    bound, (high, low) = minimum(x, 40.0) + NEGLIGIBLE[x.elem], LOG2_E[x.elem]
+    n, n_integer = round_to_integer(bound, -high, x.format.bias - by)
     r = fma(bound, -low, fma(bound, -high, -n))
-    one, power = 2.0**-raised, power_of_two(n_integer - raised, x.elem)
+    one, power = 2.0**-by, power_of_two(n_integer - by, x.elem)
     other = fma(power * r, horner(r, tables.EXP2[x.elem]), power)
     total = other + one
     lost = minimum(other, one) - (total - maximum(other, one))
     result = 1.0 / total
-    result = fma(result, fma(-result, lost, fma(-result, total, 1.0)), result)
-    return _lowered(result, bound < FAR_BELOW[x.elem]) if is_float else _logistic_below(x, result)
+    return fma(result, fma(-result, lost, fma(-result, total, 1.0)), result)
 
 
 def _lowered(x: Value, low: Value) -> Value:

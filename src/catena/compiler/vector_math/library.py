@@ -91,11 +91,13 @@ DIVIDED = {  # what processors have an instruction for, where the divisor is kno
     "quotient_by_inverse": inverses.quotient_by_inverse,
     "inverse": inverses.inverse,
 }
+OF_HALVES = {"exp": "exp_of_halves", "logistic": "logistic_of_halves"}  # what there is of functions rounded to float16
+ROUNDED = {name: getattr(exponential, name) for name in OF_HALVES.values()}
 BY_CONSTANTS = {"quotient_by_pair": constant_divisors.quotient_by_pair}
 QUATERNARY, TERNARY = frozenset(BY_CONSTANTS), frozenset({"quotient_by_inverse"})
 BINARY = frozenset({"atan2", "pow", "hypot", "modulus", *EXACT, *DIVIDED}) - TERNARY - {"inverse"}
-FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT | DIVIDED | BY_CONSTANTS
-NAMES = tuple(name for name in FUNCTIONS if name not in DIVIDED | BY_CONSTANTS)
+NAMES = (*ELEMENTARY, *BESSEL, *ALGORITHMS, *EXACT)
+FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT | DIVIDED | ROUNDED | BY_CONSTANTS
 # Functions that compute much of one operand, or of some, alone; not those whose texts are long and hang on all.
 STAGED = (
     frozenset(
