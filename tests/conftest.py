@@ -42,6 +42,8 @@ os.environ["CATENA_CACHE_DIR"] = os.path.join(os.environ["FOLDER_OF_THE_TESTS"],
 # OpenBLAS's threads wait by asking the system for their turn again and again, a tenth of a second after each product
 # (a third of the suite's time): 2**4 rounds of it are enough. Processes that tests start inherit it.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+# And a thread that waits for one that has no core, as each process of several has one, spins until then: one each.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A Python that a test starts runs the source that is tested, not what is installed.
 SOURCE = str(Path(__file__).parent.parent / "src")

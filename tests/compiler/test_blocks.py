@@ -1,9 +1,5 @@
 """Attention that is written by hand: the scores are not stored, and the bits are those of the program that stores them."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -209,29 +205,6 @@ def test_the_order_of_what_is_seen_from_outside_stays(monkeypatch):
     compiled(f, args, monkeypatch)(*args)
     jax.effects_barrier()
     assert len(seen) == 2
-
-
-SCRIPT = """
-import hashlib, sys
-import numpy as np
-import catena as jax, catena.numpy as jnp
-n, h = 1050, 2
-rng = np.random.default_rng(0)
-args = [jnp.asarray(rng.standard_normal((n, h, 16)).astype(np.float32)) for _ in range(3)]
-def loss(q, k, v):
-    scores = jnp.where(jnp.tril(jnp.ones((n, n), bool)), jnp.einsum("qhd,khd->hqk", q, k), -jnp.inf)
-    return jnp.sum(jnp.sin(jnp.einsum("hqk,khd->qhd", jax.nn.softmax(scores), v)))
-for x in jax.jit(jax.grad(loss, (0, 1, 2)))(*args):
-    print(hashlib.sha256(np.asarray(x).tobytes()).hexdigest())
-"""
-
-
-def test_bits_are_the_same_on_any_number_of_threads():
-    def run(threads):
-        environment = {**os.environ, "CATENA_NUM_THREADS": str(threads)}
-        return subprocess.run([sys.executable, "-c", SCRIPT], env=environment, check=True, capture_output=True).stdout
-
-    assert run(1) == run(2) == run(8)
 
 
 def test_lengths_that_are_planned_by_others(monkeypatch):

@@ -203,7 +203,7 @@ JOINED = [
 def test_a_fold_of_what_is_joined(fold):
     """Parts that are computed are folded where they lie: the bits are those of the whole array in memory."""
     rng = np.random.default_rng(3)
-    some = alternate(2, itertools.product(JOINED, ("float32", "int8", "bfloat16")), [*FOLDS].index(fold))
+    some = alternate(4, itertools.product(JOINED, ("float32", "int8", "bfloat16")), [*FOLDS].index(fold))
     for (first, second), dtype in some:
         axis = 0 if second[1:] == first[1:] else 1
         a, b = (jnp.asarray(rng.integers(-50, 50, s)).astype(dtype) for s in (first, second))

@@ -37,7 +37,6 @@ def test_programs_for_other_machines():
 
 VALUES = """
 import numpy as np, catena as jax, catena.numpy as jnp
-from catena.compiler.native import host
 x = np.linspace(-4, 4, 1003, dtype=np.float32)
 def f(x):
     h = x.astype(jnp.float16) * 3
@@ -45,21 +44,11 @@ def f(x):
     return [*below, jnp.exp(x), jnp.round(x), h, h.astype(jnp.float32), jnp.argsort(-x)]
 for y in (*jax.jit(f)(x), jnp.tanh(x.astype(np.float16))):
     print(hash(np.asarray(y).tobytes()))
-print(host.this_machine().cpu)
 """
-
-
-def test_levels_of_x86_64_give_the_same_bits():
-    """Elementwise, where no order of summation hangs on the width of vectors."""
-    if not X86_64.features <= host._native().features:
-        pytest.skip("this is no x86-64")
-    native, least = (script(VALUES, CATENA_TARGET=name, PYTHONHASHSEED="0").split() for name in ("native", "x86-64"))
-    assert least[-1] == "x86-64"
-    assert least[:-1] == native[:-1]
-
 
 EXTREMES = """
 import numpy as np, catena as jax, catena.numpy as jnp
+from shares import EVERY
 jax.config.update("jax_enable_x64", True)
 alone = [(f, axis, jax.jit(lambda y, g=g, axis=axis: g(y, axis)))
          for f, g in ((np.max, jnp.max), (np.min, jnp.min)) for axis in (0, 1, None)]
@@ -69,8 +58,9 @@ plain = np.random.default_rng(0).normal(size=(39, 39))
 for base in (plain, abs(plain), -abs(plain), 0 * plain, -0.0 * plain):
     for special in (np.nan, np.inf, -np.inf, 0.0, -0.0):
         x = np.where(np.eye(39, dtype=bool), special, base)
-        for y in (x, x[:, :5], x[:, :18].copy(), np.tile(x, (4, 1)), x[:, :6].repeat(5, 0), x[0]):
-            for y in (y, y.astype(np.float32)):
+        shapes = x, x[:, :5], x[:, :18].copy(), np.tile(x, (4, 1)), x[:, :6].repeat(5, 0), x[0]
+        for i, y in enumerate(shapes):
+            for y in (y, y.astype(np.float32)) if EVERY else (y.astype((np.float64, np.float32)[i % 2]),):
                 got = [f(y) for _, axis, f in alone if (axis or 0) < y.ndim]
                 for a, b in zip([f(y, axis) for f, axis, _ in alone if (axis or 0) < y.ndim], got):
                     np.testing.assert_array_equal(a, b)
@@ -82,23 +72,40 @@ for base in (plain, abs(plain), -abs(plain), 0 * plain, -0.0 * plain):
                     print(*np.signbit(b).ravel()) if not np.isnan(b).any() else print(*np.isnan(b).ravel())
 """
 
+NARROW = """
+rng, info = np.random.default_rng(0), np.finfo(np.float64)
+largest = 0.0
+for row in range(8):
+    x, y = rng.standard_normal((2, 64, 48))
+    x[:, row::8] = rng.integers(1, 1000, (64, 6)) * info.smallest_subnormal
+    exact = (x.astype(np.longdouble).T @ y.astype(np.longdouble))[row::8]
+    got = np.asarray(jax.jit(lambda x, y: x.T @ y)(x, y))[row::8]
+    largest = max(largest, float(np.max(abs(got - exact)) / info.smallest_subnormal))
+assert largest < 0.51, largest
+"""
 
-def test_extremes_at_each_level():
-    """NaN wins, and zeros are ordered by their signs, where floats are compared (without AVX-512) and where integers
-    are; a sum beside them is the sum alone.
+HERE = """
+import position_cases
+from catena.compiler.native import host
+position_cases.check_all()
+print(host.this_machine().cpu)
+"""
+
+
+def test_levels_of_x86_64_give_the_same_bits():
+    """Elementwise, where no order of summation hangs on the width of vectors; and of extremes: NaN wins, and zeros are
+    ordered by their signs, where floats are compared (without AVX-512) and where integers are, and a sum beside them is
+    the sum alone. Places of extremes are NumPy's. Of a left operand whose rows lie beside each other all rows of a tile
+    are looked at where vectors are shorter: subnormal sums are rounded once, whichever row they are in.
     """
-    names = [
-        name for name, m in (("x86-64", X86_64), ("x86-64-v3", X86_64_V3)) if m.features <= host._native().features
-    ]
-    each = {script(EXTREMES, CATENA_TARGET=name) for name in ("native", *names)}
-    assert len(each) == 1
-
-
-@pytest.mark.parametrize("level", [X86_64, X86_64_V3], ids=lambda m: m.cpu)
-def test_places_of_extremes_at_each_level(level):
-    if not level.features <= host._native().features:
-        pytest.skip("no such machine")
-    script("import position_cases; position_cases.check_all()", CATENA_TARGET=level.cpu)
+    levels = [level.cpu for level in (X86_64, X86_64_V3) if level.features <= host._native().features]
+    if not levels:
+        pytest.skip("this is no x86-64")
+    native = script(VALUES + EXTREMES, CATENA_TARGET="native", PYTHONHASHSEED="0").splitlines()
+    for level in levels:
+        found = script(VALUES + EXTREMES + NARROW + HERE, CATENA_TARGET=level, PYTHONHASHSEED="0").splitlines()
+        assert found.pop() == level
+        assert found == native
 
 
 def test_machines_that_are_not_here():
@@ -167,25 +174,3 @@ def test_processors_that_gather_are_told_to():
     """LLVM would test the mask of each lane, and jump."""
     assert "+fast-gather" in X86_64_V3._replace(cpu="znver3").flags.split(",")
     assert "+fast-gather" not in X86_64_V3.flags.split(",")
-
-
-NARROW = """
-import numpy as np, catena as jax
-jax.config.update("jax_enable_x64", True)
-rng, info = np.random.default_rng(0), np.finfo(np.float64)
-largest = 0.0
-for row in range(8):
-    x, y = rng.standard_normal((2, 64, 48))
-    x[:, row::8] = rng.integers(1, 1000, (64, 6)) * info.smallest_subnormal
-    exact = (x.astype(np.longdouble).T @ y.astype(np.longdouble))[row::8]
-    got = np.asarray(jax.jit(lambda x, y: x.T @ y)(x, y))[row::8]
-    largest = max(largest, float(np.max(abs(got - exact)) / info.smallest_subnormal))
-print(largest)
-"""
-
-
-def test_all_rows_of_a_tile_are_looked_at_where_vectors_are_shorter():
-    """Of a left operand whose rows lie beside each other: subnormal sums are rounded once, whichever row they are in."""
-    if not X86_64.features <= host._native().features:
-        pytest.skip("this is no x86-64")
-    assert float(script(NARROW, CATENA_TARGET="x86-64")) < 0.51

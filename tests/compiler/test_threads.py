@@ -18,32 +18,6 @@ from catena.compiler.native.workers import pool
 from catena.runtime.threads import SPLIT
 from compiled import compile_fn
 
-PROGRAM = """
-import numpy as np, sys
-from compiled import compile_fn
-rng = np.random.default_rng(0)
-x, y = rng.normal(size=(700, 901)).astype(np.float32), rng.normal(size=(901, 300)).astype(np.float32)
-def f(b, x, y, z):
-    e = b.map("tanh", b.map("add", x, b.map("exp", x)))
-    return [e, b.reduce("sum", e, (1,)), b.reduce("sum", e, (0,)), b.reduce("sum", e, (0, 1)),
-            b.dot_general(x, y, (((1,), (0,)), ((), ())), np.float32), b.map("neg", b.transpose(x, (1, 0))),
-            b.reduce("sum", z, (0, 1)), b.reduce("sum", z, (0,)), b.argreduce("max", z, 0, np.int32)]
-z = rng.normal(size=(500_003, 3)).astype(np.float32)
-exe = compile_fn(f, x, y, z)
-import hashlib
-for _ in range(8):
-    print(hashlib.sha256(b"".join(o.tobytes() for o in exe(x, y, z))).hexdigest())
-"""
-
-
-def test_results_do_not_depend_on_the_number_of_threads():
-    seen = set()
-    for threads in ("1", "2", "3"):
-        env = {**os.environ, "CATENA_NUM_THREADS": threads, "PYTHONPATH": os.pathsep.join(sys.path)}
-        out = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=True)
-        seen |= set(out.stdout.split())
-    assert len(seen) == 1
-
 
 def test_functions_in_loops_are_shared_where_there_are_several_for_each_element():
     """Those of a cell of an LSTM, but not a single one, for which it costs more to bring elements to another core."""
@@ -146,5 +120,9 @@ def test_blas_setting_is_restored():
     if control is None:
         return
     before = control.scipy_openblas_get_num_threads64_()
-    exe(x)
-    assert control.scipy_openblas_get_num_threads64_() == before
+    control.scipy_openblas_set_num_threads64_(3)
+    try:
+        exe(x)
+        assert control.scipy_openblas_get_num_threads64_() == 3
+    finally:
+        control.scipy_openblas_set_num_threads64_(before)

@@ -2,6 +2,7 @@
 
 import ast
 import gc
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +16,15 @@ def nodes_of(path: Path) -> list[ast.AST]:
         nodes = walk(ast.parse(path.read_text()))
     gc.freeze()  # they stay: nobody need look through them again
     return nodes
+
+
+@cache
+def by_kind(path: Path) -> defaultdict[type, list]:
+    """The same nodes by their kinds: most questions are about a few of them."""
+    kinds = defaultdict(list)
+    for node in nodes_of(path):
+        kinds[type(node)].append(node)
+    return kinds
 
 
 def walk(tree: ast.AST) -> list[ast.AST]:

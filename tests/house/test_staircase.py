@@ -105,16 +105,19 @@ def part_of(relative: Path) -> str:
 FILES = sorted(path.relative_to(SRC) for path in SRC.rglob("*.py"))
 
 
-def nodes_of(path: Path) -> list[ast.AST]:
-    return sources.nodes_of(SRC / path)
+def nodes_of(path: Path, *kinds: type) -> list:
+    """The nodes of a file that are of these kinds, one kind after the other."""
+    found = sources.by_kind(SRC / path)
+    return [node for kind in kinds for node in found[kind]]
 
 
+@cache
 def type_checking_blocks(path: Path) -> set[ast.AST]:
     """Every node below `if TYPE_CHECKING:`; what only a type checker reads is no edge of the house."""
     inside = set()
-    for node in nodes_of(path):
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            inside.update(child for statement in node.body for child in ast.walk(statement))
+    for node in nodes_of(path, ast.If):
+        if "TYPE_CHECKING" in (getattr(node.test, "id", ""), getattr(node.test, "attr", "")):
+            inside.update(child for statement in node.body for child in sources.walk(statement))
     return inside
 
 
@@ -152,10 +155,9 @@ def imported(path: Path, node: ast.AST) -> list[str]:
 def imports(path: Path, *, runtime_only: bool = True) -> list[tuple[int, str]]:
     """(line, full name) of every import in a file, and of what it loads by name when needed."""
     skipped = type_checking_blocks(path) if runtime_only else set()
-    named = [(node.lineno, name) for node in nodes_of(path) if node not in skipped for name in imported(path, node)]
-    loaded = [
-        (getattr(node, "lineno", 0), first_string(node, ("LazyModule", "load", "_load"))) for node in nodes_of(path)
-    ]
+    statements = [node for node in nodes_of(path, ast.Import, ast.ImportFrom) if node not in skipped]
+    named = [(node.lineno, name) for node in statements for name in imported(path, node)]
+    loaded = [(node.lineno, first_string(node, ("LazyModule", "load", "_load"))) for node in nodes_of(path, ast.Call)]
     return named + [(line, name) for line, name in loaded if name is not None]
 
 
@@ -208,7 +210,7 @@ def test_primitives_are_imported():
     named = [
         f"{path}:{node.lineno} {ast.unparse(node)[:60]}"
         for path in FILES
-        for node in nodes_of(path)
+        for node in nodes_of(path, ast.Call, ast.Subscript)
         if first_string(node, ("bind",)) is not None
         or (isinstance(node, ast.Subscript) and getattr(node.value, "id", "") == "registry")
         if path.as_posix() != "core/primitive.py"
@@ -222,7 +224,7 @@ def test_no_circles():
     edges = {path: set() for path in FILES}
     for path in FILES:
         read_by_checkers = type_checking_blocks(path)
-        for node in nodes_of(path):
+        for node in nodes_of(path, ast.Import, ast.ImportFrom):
             for name in imported(path, node) if node not in read_by_checkers else ():
                 # `from catena.core import aval` may name a module or something in one
                 for candidate in (name, name.rpartition(".")[0]):
@@ -249,9 +251,9 @@ def test_imports_stand_at_the_top():
     inner = [
         f"{path}:{node.lineno} in {function.name}: {name}"
         for path in FILES
-        for function in nodes_of(path)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
+        for function in nodes_of(path, ast.FunctionDef, ast.AsyncFunctionDef)
+        for node in nodes_of(path, ast.Import, ast.ImportFrom)
+        if function.lineno <= node.lineno <= function.end_lineno
         for name in imported(path, node)
         if name.split(".")[0] not in LAZY.get(path.as_posix(), ())
     ]
@@ -270,8 +272,7 @@ def test_classes_stay_readable():
     sizes = {
         f"{path.as_posix()}:{node.name}": (node.end_lineno - node.lineno + 1, len(attributes(node)))
         for path in FILES
-        for node in nodes_of(path)
-        if isinstance(node, ast.ClassDef)
+        for node in nodes_of(path, ast.ClassDef)
     }
     large = {name for name, (n, k) in sizes.items() if n > MAX_CLASS_LINES or k > MAX_ATTRIBUTES}
     assert large <= set(LARGER), f"split, or give a reason in LARGER: { {x: sizes[x] for x in large - set(LARGER)} }"

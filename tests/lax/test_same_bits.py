@@ -2,7 +2,6 @@
 pieces they are computed. `make same-bits` runs the whole of it, on several numbers of threads.
 """
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -20,12 +19,9 @@ from catena.core.config import override
 from catena.core.lazy import load
 from catena.lax import native, policy
 from shares import EVERY, in_share
+from thread_programs import PROGRAMS, battery
 
 ROOT = Path(__file__).resolve().parents[2]
-spec = importlib.util.spec_from_file_location("same_bits", ROOT / "benchmarks" / "same_bits.py")
-battery = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(battery)
-
 PARTS = 4
 
 
@@ -34,7 +30,7 @@ PARTS = 4
 def test_primitives(part):
     with catena.enable_x64(True):
         rows = [
-            row for row in battery.primitive_calls() if "x7" in row[0] and "64" not in row[0] and in_share(3, row[0])
+            row for row in battery.primitive_calls() if "x7" in row[0] and "64" not in row[0] and in_share(6, row[0])
         ]
         found = [line for row in rows[part::PARTS] for line in battery.differences(*row)[1]]
     assert not found
@@ -42,7 +38,7 @@ def test_primitives(part):
 
 @pytest.mark.filterwarnings("ignore")
 def test_functions_of_the_numpy_api():
-    found = [line for row in battery.numpy_calls(60 if EVERY else 120) for line in battery.differences(*row)[1]]
+    found = [line for row in battery.numpy_calls(60 if EVERY else 240) for line in battery.differences(*row)[1]]
     assert not found
 
 
@@ -51,21 +47,17 @@ def test_products():
     assert not [line for row in battery.product_calls() for line in battery.differences(*row)[1]]
 
 
-def test_products_do_not_tell_how_many_threads_there_are(tmp_path):
-    script = [
-        sys.executable,
-        str(ROOT / "benchmarks" / "same_bits.py"),
-        "--only",
-        "float32 products",
-        "--every",
-        "1000000",
-    ]
-    digests = str(tmp_path / "digests.json")
-    for threads, options in (("1", ["--write", digests]), ("8", ["--against", digests])):
-        env = os.environ | {"CATENA_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
-        done = subprocess.run([*script, *options], env=env, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
-    assert "the same bits" in done.stdout
+def test_programs_do_not_tell_how_many_threads_there_are():
+    """Compiled ones and eager products: a process for each number of threads runs all of them."""
+    seen = {}
+    for count in ("1", "2", "5"):
+        env = os.environ | {"CATENA_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count}
+        env["PYTHONPATH"] = os.pathsep.join(sys.path)
+        run = subprocess.run([sys.executable, "-m", "thread_programs"], env=env, capture_output=True, text=True)
+        assert run.returncode == 0, run.stdout + run.stderr
+        for name, bits in map(str.split, run.stdout.splitlines()):
+            seen.setdefault(name, set()).add(bits)
+    assert {name: len(bits) for name, bits in seen.items()} == {f.__name__: 1 for f in PROGRAMS}
 
 
 # ---- elementwise functions: one arithmetic, eager and compiled
