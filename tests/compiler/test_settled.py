@@ -7,7 +7,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena import lax
 from catena.compiler.graph.settled import MOST_BYTES
-from catena.compiler.native import compile as compiling
+from catena.compiler.native import lengths
 from catena.compiler.native.compile import compile_jaxpr, program_of
 from catena.core.context import context
 
@@ -132,16 +132,45 @@ def test_what_is_tested_is_computed_in_each_call():
             jax.jit(lambda x: jnp.sum(jnp.asarray(LONG) * np.nan) + x)(1.0)
 
 
+# Functions of any length, and lengths on both sides of the work from which on something is computed now.
+OF_LENGTHS = {
+    "draws in sums": (
+        lambda x: jnp.sum(x * jax.random.normal(jax.random.key(3), x.shape, x.dtype), 1),
+        lambda n: (n, 33),
+        [64, 256, 243, 230, 60, 270, 8, 199],
+    ),
+    "an order": (
+        lambda x: x[jnp.argsort(jax.random.bits(jax.random.key(1), x.shape))] - jnp.argsort(-jnp.arange(x.size)),
+        lambda n: (n,),
+        [300, 2000, 2100, 2011, 340, 1999, 2222, 17],
+    ),
+    "one number": (
+        lambda x: jax.lax.cumsum(jnp.sort(jnp.zeros(x.size))) + x,
+        lambda n: (n,),
+        [3000, 3100, 3011, 4000, 700, 3999],
+    ),
+    "a Jacobian": (
+        jax.jacfwd(lambda x: jnp.sin(x) * jnp.cumsum(x)),
+        lambda n: (n,),
+        [130, 140, 133, 151, 177, 20, 166],
+    ),
+}
+
+
 @pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
-def test_programs_of_other_lengths_are_no_plans(monkeypatch):
-    """What is computed now is stored, so sums beside it may be fused otherwise: bits would hang on what came before."""
-    made, record = [], compiling.compile_recorded
-    monkeypatch.setattr(compiling, "compile_recorded", lambda *args: made.append(record(*args)))
-    draws = jax.jit(lambda x: jnp.sum(x * jax.random.normal(jax.random.key(3), x.shape, x.dtype), 1))
-    plain = jax.jit(lambda x: jnp.sum(x * jnp.sin(x), 1))
-    for n in (64, 256, 243):
-        draws(np.ones((n, 33), np.float32))
-    assert made and not any(made)
-    for n in (64, 256, 243):
-        plain(np.ones((n, 33), np.float32))
-    assert any(made)
+@pytest.mark.parametrize("case", OF_LENGTHS)
+def test_other_lengths_compute_theirs(case, monkeypatch):
+    """What is computed now is stored, so sums beside it may be fused otherwise: bits would hang on what came before, if
+    a plan were used where something else is computed.
+    """
+    f, shape, lengths_ = OF_LENGTHS[case]
+    monkeypatch.setenv("CATENA_CACHE", "0")
+    families = {}
+    monkeypatch.setattr(lengths, "_families", families)
+    xs = [np.sin(np.arange(np.prod(shape(n)), dtype=np.float32)).reshape(shape(n)) for n in lengths_]
+    step = jax.jit(f)
+    found = [np.asarray(step(x)).tobytes() for x in xs]
+    assert sum(family.found for family in families.values())
+    monkeypatch.setattr(lengths, "family_of", lambda *_: None)
+    alone = [np.asarray(jax.jit(lambda x: f(x))(x)).tobytes() for x in xs]
+    assert [a == b for a, b in zip(found, alone, strict=True)] == [True] * len(xs)

@@ -101,7 +101,7 @@ ROWS = [
     (TEXTS, "compiler/test_settled.py", "test_calls_do_not_compute_it_again", "test_one_number_everywhere_is_no_array",
      "test_large_results_and_loops_stay",
      "test_what_is_computed_where_it_is_read_stays_there", "test_there_is_room_for_some",
-     "test_what_takes_long_is_a_call", "test_programs_of_other_lengths_are_no_plans"),
+     "test_what_takes_long_is_a_call", "test_other_lengths_compute_theirs"),
     (TEXTS, "compiler/test_blocks.py"),
     (TEXTS, "lax/test_whole.py", "test_once_compiled_it_is_not_run",
      "test_floats_are_arguments_where_programs_do_not_wait", "test_scalars_among_the_arrays_are_known_again",

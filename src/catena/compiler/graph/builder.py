@@ -52,6 +52,7 @@ from catena.compiler.graph.forms import (
     While,
     Window,
 )
+from catena.compiler.graph.later_arrays import LaterArray
 from catena.compiler.graph.region import Region, Value, too_large
 from catena.compiler.graph.symbols import Keys, Scalar, array_of, is_plain, whole, wholes
 from catena.compiler.graph.windows import Sizes
@@ -175,7 +176,7 @@ class Builder:
         return self.map("reduce_precision", x, y=(int(exponent_bits), int(mantissa_bits)))
 
     def constant(self, array, dtype=None) -> Value:
-        array = array_of(array, dtype)
+        array = array if type(array) is LaterArray else array_of(array, dtype)
         key = (array.bits,) if type(array) is Scalar else (array.tobytes(),) if array.size <= 16 else (id(array),)
         return self.value("constant", array.shape, array.dtype, (), Constant(array), key)
 

@@ -15,7 +15,9 @@ import numpy as np
 
 from catena.compiler.graph.forms import COSTLY_FROM, OPS, Broadcast, Constant
 from catena.compiler.graph.insertion import Writer, insert
+from catena.compiler.graph.later_arrays import LaterArray, is_one_number
 from catena.compiler.graph.region import Region, Value
+from catena.compiler.graph.symbols import array_of
 
 WHOLE = frozenset(
     "reduce argreduce cumulative scatter runs dot convolve sort_keys argsort select ranked fourier lapack "
@@ -30,7 +32,7 @@ MOST = 1 << 28  # likewise, that compilation may take longer: what takes seconds
 MOST_BYTES = 1 << 20  # of a constant, and of all of a program twice as many: others need memory, too
 
 
-def settle(region: Region, run: Callable[[Region], Sequence[np.ndarray]]) -> Region:
+def settle(region: Region, run: Callable[[Region], Sequence]) -> Region:
     """The region, in place, with constants for what depends on no argument.
 
     `run` gives the results of a region that has no inputs.
@@ -38,9 +40,10 @@ def settle(region: Region, run: Callable[[Region], Sequence[np.ndarray]]) -> Reg
     if values := found(region):
         numbers: dict[int, list[Value]] = {}
         for v, array in zip(values, run(_alone(values)), strict=True):
-            if _is_one_number(array):
+            if (first := _one_number(array)) is not None:
                 writer = Writer(v.source)
-                v.form, v.args, v.params = "broadcast", (writer.constant(array.flat[0], v.dtype),), Broadcast(())
+                number = writer.value("constant", (), v.dtype, (), Constant(first))
+                v.form, v.args, v.params = "broadcast", (number,), Broadcast(())
                 numbers[v.number] = writer.made
             else:
                 v.form, v.args, v.params = "constant", (), Constant(array)
@@ -49,36 +52,38 @@ def settle(region: Region, run: Callable[[Region], Sequence[np.ndarray]]) -> Reg
     return region
 
 
-def _is_one_number(array: np.ndarray) -> bool:
-    """Whether all elements are the same, bit by bit: then they are written, not read from a constant."""
-    if array.ndim == 0 or array.size == 0:
-        return False
-    rows = np.ascontiguousarray(array).reshape(array.size, 1).view(np.uint8)
-    return not np.any(rows != rows[0])
+def _one_number(array) -> np.ndarray | None:
+    """The number that all elements are, if they are one."""
+    if type(array) is LaterArray:
+        return array_of(array.first) if array.is_one_number else None
+    return np.asarray(array.flat[0]) if is_one_number(array) else None
 
 
 def found(region: Region) -> list[Value]:
     """The last values in their order that depend on no argument and are worth it: those which others read."""
     work: dict[int, int] = {}  # of what depends on no argument: how long it takes, with what it is made from
-    worth: set[int] = set()
     for v in region.values:
         if v.form in ("constant", "iota"):
             work[v.number] = 0
         elif v.form in WHOLE | OTHERS and v.args and all(a.number in work for a in v.args):
-            work[v.number] = total = _work(v) + max(work[a.number] for a in v.args)
-            is_costly = _node(v).form in WHOLE or total >= COSTLY_FROM * v.size  # asked first: what hangs on no extent
-            if is_costly and FLOOR <= total <= MOST and _can_stay(v):
-                worth.add(v.number)
-    if not worth:
-        return []
+            work[v.number] = _work(v) + max(work[a.number] for a in v.args)
     read, last = {v.number for v in (*region.outputs, *region.effects)}, []
     for v in reversed(region.values):
         if v.number in read:
-            if v.number in worth:
+            total = work.get(v.number)
+            if total is not None and total < FLOOR:
+                continue  # as what it is made from
+            if total is not None and _is_worth_it(v, total):
                 last.append(v)
             else:
                 read |= {a.number for a in v.args}
     return _some(last[::-1])
+
+
+def _is_worth_it(v: Value, total: int) -> bool:
+    """Whether a value that takes so long is to be a constant."""
+    is_costly = _node(v).form in WHOLE or total >= COSTLY_FROM * v.size  # asked first: what hangs on no extent
+    return is_costly and total <= MOST and _can_stay(v)
 
 
 def _some(values: list[Value]) -> list[Value]:

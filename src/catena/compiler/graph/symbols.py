@@ -119,6 +119,8 @@ class Record:
         self.known: dict[tuple, Any] = {}  # what came out of operations, by these, and by names and plain numbers
         self._names: dict[str, str] = {}
         self._asked: set[str] = set()
+        self.late: set[str] = set()  # names of what a program makes, and of what hangs on that:
+        self._last: list[Line] = []  # it is run for numbers for which all else holds
 
     def argument(self, value) -> Symbol | Scalar:
         """A number that the program begins with; a constant of it, where that is an array."""
@@ -132,13 +134,14 @@ class Record:
             return value
         return Scalar(self, value, self.number(0, text, read).name)
 
-    def number(self, value, text: str, read: tuple[str, ...]) -> Symbol:
-        """The number of an expression, of those that it reads."""
+    def number(self, value, text: str, read: tuple[str, ...], is_late: bool = False) -> Symbol:
+        """The number of an expression, of those that it reads; what a program makes is asked for late."""
         if self.closed:
             return value
         name = self._names.get(text)
         if name is None:
             name = self._names[text] = f"t{len(self._names)}"
+            self.late |= {name} if is_late else frozenset()
             self._add(name, text, read)
         return Symbol(self, value, name)
 
@@ -178,13 +181,17 @@ class Record:
     def _add(self, *line) -> None:
         if len(self.lines) > MOST:
             raise Unrecorded("too much to write down")
-        self.lines.append(line)
+        name, _, read = line
+        is_late = name in self.late or not self.late.isdisjoint(read)
+        if is_late and name:  # no condition
+            self.late.add(name)
+        (self._last if is_late else self.lines).append(line)
 
     def function(self, made: Sequence) -> Callable:
         """From the numbers of a program to what was made of them; None where what is written does not hold."""
         self.closed = True
         needed, body = {x.name for x in made if self._is_own(x)}, []
-        for line in reversed([*self.lines, *self._apart()]):
+        for line in reversed([*self.lines, *self._apart(), *self._last]):
             if not line[0] or line[0] in needed:
                 needed.update(line[2])
                 body.append(line)
@@ -355,6 +362,8 @@ class Symbol:
 
     def __hash__(self):
         if not self.record.closed:
+            if self.name in self.record.late:  # keys are told apart before
+                raise Unrecorded("what a program makes as a key")
             self.record.hashed[self.name] = self.value
         return hash(self.value)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from catena.compiler.graph.later_arrays import held
 from catena.compiler.interpret.nests import Place
 from catena.compiler.plan.program import ARENA, CELL, CONSTANT, PART, SLICE, Buffer, Program
 from catena.core import failures
@@ -65,7 +66,7 @@ class Memory:
         if buffer.kind == CELL:
             return bytes_of(self.cell)
         if buffer.kind == CONSTANT:
-            return bytes_of(np.ascontiguousarray(buffer.array))
+            return bytes_of(np.ascontiguousarray(held(buffer.array)))
         return np.full(buffer.bytes, UNWRITTEN, np.uint8)
 
     def move(self, part: Buffer, k: int) -> None:

@@ -13,9 +13,10 @@ from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.loop import write_loop
 from catena.compiler.emit.module import Module
 from catena.compiler.emit.program import ProgramWriter
-from catena.compiler.graph import settled, symbols
+from catena.compiler.graph import later_arrays, settled, symbols
 from catena.compiler.graph.builder import Builder, physical
 from catena.compiler.graph.checks import Checks
+from catena.compiler.graph.later_arrays import LaterArray
 from catena.compiler.graph.region import Region
 from catena.compiler.graph.simplify import simplify
 from catena.compiler.kernels import loops, schedules
@@ -122,15 +123,21 @@ def settle(region: Region, times: link.Times | None = None) -> Region:
     """The region, in place, for this machine: what depends on no argument is computed now (see `graph.settled`), unless
     it is to be tested.
 
-    Raises: symbols.Unrecorded where something is computed now that other lengths would have otherwise.
+    Raises: symbols.Unrecorded where a program of another length could not compute it.
     """
     if region.sites:
         return region
-    if symbols.is_recording():
-        if settled.found(region):
-            raise symbols.Unrecorded
-        return region
-    return settled.settle(region, lambda alone: compile_region(alone, times, "settled")())
+    return settled.settle(region, lambda alone: _settled(alone, times))
+
+
+def _settled(alone: Region, times: link.Times | None) -> Sequence:
+    """The results of a region without inputs, which programs of other lengths compute for themselves."""
+    if not symbols.is_recording():
+        return compile_region(alone, times, "settled")()
+    made = lengths.Made(is_part=True)
+    executable = compile_region(alone, times, "settled", made=made)
+    run = lengths.Part(executable, made)
+    return later_arrays.arrays(run, made.numbers, executable(), [v.shape for v in alone.outputs])
 
 
 def _writer(machine: Machine, clock: Clock | None = None) -> ProgramWriter:
@@ -193,7 +200,7 @@ def compile_region(
     can_fail = bool(region.sites or module.interruptible or module.sites or needs_memory)
     if made is not None:
         _record(made, region, program, module, division, level)
-    module.numbers = list(map(int, module.numbers))  # some are of this record, or of one before that a cache has kept
+    numbers = list(map(_plain, module.numbers))  # some are of this record, or of one before that a cache has kept
     codes = _kernels(division, times)
     entry = division.entry
     code_name = link.object_name(entry.text, entry.level)
@@ -201,15 +208,15 @@ def compile_region(
     parts = Parts(
         code=code,
         code_name=code_name,
-        numbers=module.numbers,
-        constants=module.constants,
+        numbers=numbers,
+        constants=[later_arrays.held(x) for x in module.constants],
         externals=module.externals,
-        out_specs=[(tuple(map(int, v.shape)), v.dtype) for v in region.outputs],
+        out_specs=[(tuple(map(_plain, v.shape)), v.dtype) for v in region.outputs],
         reused=program.reused,
-        arena_bytes=int(program.arena_bytes),
+        arena_bytes=_plain(program.arena_bytes),
         functions=len(module.functions),
-        flops=int(program.flops),
-        bytes=int(program.bytes),
+        flops=_plain(program.flops),
+        bytes=_plain(program.bytes),
         can_fail=can_fail,
         uses_stacks="stacks" in writer.uses,
         returns_stacks=returns_stacks,
@@ -226,6 +233,11 @@ def compile_region(
     return executable
 
 
+def _plain(n) -> int:
+    """The value of a number, which is not written down."""
+    return int(symbols.plain(n))
+
+
 def _record(
     made: lengths.Made, region: Region, program: Program, module: Module, division: shared.Plan, level: int
 ) -> None:
@@ -235,7 +247,12 @@ def _record(
         made.numbers += choice.numbers
         write = functools.partial(_chosen, choice.write, level)
         made.choices.append(lengths.Chosen(place, len(choice.numbers), write))
-    symbols.close()
+    constants: Sequence = module.constants
+    later = {i: x for i, x in enumerate(constants) if type(x) is LaterArray}
+    made.constants = [*later]
+    made.numbers += [x.made for x in later.values()]
+    if not made.is_part:
+        symbols.close()
 
 
 def _kernels(division: shared.Plan, times: link.Times) -> dict[str, Code]:

@@ -92,13 +92,66 @@ def is_number(held) -> bool:
 # ---- families ------------------------------------------------------------------------------------------------
 
 
-class Plan:
+class Pattern:
+    """A program, as far as those of other lengths consist of the same."""
+
+    def __init__(self, parts: Parts, made: Made):
+        constants: list = [None if i in made.constants else x for i, x in enumerate(parts.constants)]
+        self.parts = parts._replace(code=b"", linked=parts.functions, constants=constants)
+        self.choices, self.constants = made.choices, made.constants
+
+    def filled(self, made: list, text: Callable[[], str]) -> Executable | None:
+        """The program of which this is so (`Made.numbers`), if the code is in the process."""
+        code = loaded(self.parts.code_name)
+        if code is None:
+            return None
+        count = len(self.parts.numbers)
+        arena_bytes, flops, moved, *others = made[count:]
+        each = iter(others)
+        specs = [(tuple([next(each) for _ in shape]), dtype) for shape, dtype in self.parts.out_specs]
+        imports = [*self.parts.imports]
+        held = []  # code of functions that are found by `resolved`
+        for choice in self.choices:
+            imports[choice.place], one = choice.find(tuple([next(each) for _ in range(choice.numbers)]))
+            held.append(one)
+        linked = resolved(imports)
+        if linked is None:
+            return None
+        constants = [*self.parts.constants]
+        for i in self.constants:
+            constants[i] = next(each)
+        parts = self.parts._replace(
+            code=code.object_code, numbers=made[:count], constants=constants, out_specs=specs,
+            arena_bytes=arena_bytes, flops=flops, bytes=moved,
+            imports=imports, found=[f.name for f in imports], units=units(linked) if held else self.parts.units,
+        )  # fmt: skip
+        return Executable(parts, text, {}, linked)
+
+
+class Part(Pattern):
+    """A program without arguments that computes constants of another (see `graph.settled`), at any length."""
+
+    def __init__(self, executable: Executable, made: Made):
+        super().__init__(executable.parts, made)
+        self._executable = executable  # whose code stays in the process
+
+    def __call__(self, numbers: tuple) -> tuple[np.ndarray, ...]:
+        """Its results.
+
+        Raises: ArithmeticError where its code is gone.
+        """
+        executable = self.filled([*numbers], self._executable.as_text)
+        if executable is None:
+            raise ArithmeticError("code that is gone")
+        return executable()
+
+
+class Plan(Pattern):
     """How programs at other lengths are had from one, as far as they consist of the same code."""
 
     def __init__(self, parts: Parts, alike: list, made: Made):
-        self.parts = parts._replace(code=b"", linked=parts.functions)
+        super().__init__(parts, made)
         self.alike = alike  # for each number of the jaxpr its value, or which argument of the function it is
-        self.choices = made.choices
         self._make = made.function
         self._function: Callable | None = None
 
@@ -126,27 +179,8 @@ class Plan:
 
     def program(self, numbers: list, text: Callable[[], str]) -> Executable | None:
         """The program for these numbers of the jaxpr, if it is of this code, and that is in the process."""
-        made, code = self.made(numbers), loaded(self.parts.code_name)
-        if made is None or code is None:
-            return None
-        count = len(self.parts.numbers)
-        arena_bytes, flops, moved, *others = made[count:]
-        each = iter(others)
-        specs = [(tuple([next(each) for _ in shape]), dtype) for shape, dtype in self.parts.out_specs]
-        imports = [*self.parts.imports]
-        held = []  # code of functions that are found by `resolved`
-        for choice in self.choices:
-            imports[choice.place], one = choice.find(tuple([next(each) for _ in range(choice.numbers)]))
-            held.append(one)
-        linked = resolved(imports)
-        if linked is None:
-            return None
-        parts = self.parts._replace(
-            code=code.object_code, numbers=made[:count], out_specs=specs,
-            arena_bytes=arena_bytes, flops=flops, bytes=moved,
-            imports=imports, found=[f.name for f in imports], units=units(linked) if held else self.parts.units,
-        )  # fmt: skip
-        return Executable(parts, text, {}, linked)
+        made = self.made(numbers) if loaded(self.parts.code_name) is not None else None
+        return None if made is None else self.filled(made, text)
 
 
 class Argument(NamedTuple):
@@ -162,13 +196,15 @@ class Chosen(NamedTuple):
 
 
 class Made:
-    """What other lengths change of a program: numbers (`told`), with those of its choices behind them, and what makes
-    the function that gives them for other numbers of the jaxpr.
+    """What other lengths change of a program: numbers (`told`), behind them those of its choices and constants, and
+    what makes the function that gives them for other numbers of the jaxpr.
     """
 
-    def __init__(self):
+    def __init__(self, is_part: bool = False):
+        self.is_part = is_part  # of another program, of which the rest is planned still
         self.numbers: list = []
         self.choices: list[Chosen] = []
+        self.constants: list[int] = []  # which of the program's constants come last in `numbers`
         self.function: Callable[[], Callable] | None = None
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from catena.compiler.graph import symbols
 from catena.compiler.graph.forms import FORMS, LOOPS
+from catena.compiler.graph.later_arrays import LaterArray
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.symbols import reaches
 from catena.compiler.kernels import loops
@@ -361,7 +362,8 @@ class Planner:
         return buffer
 
     def _constant(self, array: np.ndarray) -> Buffer:
-        array = np.asarray(array)  # what is in memory is the same at any length
+        if type(array) is not LaterArray:
+            array = np.asarray(array)  # what is in memory is the same at any length
         known = self._constants.get(id(array))
         if known is None:
             known = self._constants[id(array)] = Buffer(CONSTANT, array.nbytes, len(self._constants), array=array)
