@@ -1,4 +1,4 @@
-"""Functions by eight pieces of doubles: where pieces meet, the last ends, and the same bits in lanes of every number."""
+"""Functions by eight pieces of doubles, or of pairs of floats: where pieces meet, the last ends, and the same bits in lanes of every number."""
 
 from fractions import Fraction
 
@@ -9,10 +9,12 @@ import pytest
 from catena.compiler.vector_math import (
     algorithms,
     bessel,
+    fit_paired,
     fit_placed,
     harness,
     lookup,
     mathematics,
+    paired,
     placed,
     polynomials,
 )
@@ -20,20 +22,28 @@ from shares import alternate
 
 EVEN = {
     "dawsn_slope": (fit_placed.dawson_slope, {"double": placed.DAWSON_SLOPE, "float": placed.DAWSON_SLOPE_SINGLE}),
-    "bessel_i0e": (fit_placed.bessel(0), {"float": placed.I0E_SINGLE}),
+    "bessel_i0e": (fit_placed.bessel(0), {"float": paired.I0E}),
     "bessel_difference": (fit_placed.bessel_difference, {"float": placed.BESSEL_DIFFERENCE_SINGLE}),
 }
 ODD = {
     "dawsn": (fit_placed.dawson, {"double": placed.DAWSON, "float": placed.DAWSON_SINGLE}),
-    "bessel_i1e": (fit_placed.bessel(1), {"float": placed.I1E_SINGLE}),
+    "bessel_i1e": (fit_placed.bessel(1), {"float": paired.I1E}),
 }
 CASES = [(name, elem) for name, (_, tables) in (EVEN | ODD).items() for elem in tables]
 FORMATS = {"float": np.float32, "double": np.float64}
 
 
-def around_the_ends(table: lookup.Placed, scalar: type) -> np.ndarray:
+def ends_of(table: lookup.Placed | lookup.Paired) -> np.ndarray:
+    """Where pieces end."""
+    if isinstance(table, lookup.Placed):
+        return (np.arange(lookup.SIZE - 1) + 0.5) / table.scale
+    ends = np.float32([1, 1.5, 2, 3, 4, 6, 8, 12])  # every 2^22 floats
+    return (ends - table.offset) / table.scale
+
+
+def around_the_ends(table: lookup.Placed | lookup.Paired, scalar: type) -> np.ndarray:
     """The numbers next to the ends of pieces, some far out, and some inside."""
-    ends = ((np.arange(lookup.SIZE - 1) + 0.5) / table.scale).astype(scalar)
+    ends = ends_of(table).astype(scalar)
     next_ = [ends, np.nextafter(ends, scalar(0)), np.nextafter(ends, scalar(np.inf))]
     return np.concatenate([*next_, table.end * np.array([1.5, 3.0, 11.0], scalar), ends * scalar(0.83)])
 
@@ -94,3 +104,15 @@ def test_tables_are_those_of_the_fits():
         assert bool(table.low) == (fit.goal < fit_placed.SINGLE)
         first = [float(f(mp.mpf(0))) for f in fit.pieces()]
         np.testing.assert_allclose(table.coefficients[0], first, rtol=1e-9)
+    for name, fit in fit_paired.FITS.items():
+        table = getattr(paired, name)
+        assert (table.end, table.scale, table.offset, table.shift) == (fit.end, fit.scale, fit.offset, fit.shift)
+        assert table.end == pytest.approx(max(ends_of(table)))
+        places = {entry: (centre, reach) for entry, centre, reach in fit.pieces()}
+        assert sorted(places) == list(range(lookup.SIZE))
+        for entry, (centre, reach) in places.items():
+            exact = fit.function(mp.mpf(centre))
+            assert np.float32(table.centres[entry]) == centre
+            assert reach <= max(centre / 2, 0.27)  # so that what is off the centre is a float
+            first = [float(np.float32(rows[0][entry])) for rows in (table.high, table.low)]
+            assert abs(sum(first) - float(exact)) < fit_paired.GOAL * exact

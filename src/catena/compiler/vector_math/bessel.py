@@ -3,7 +3,7 @@
 Below a split, exp(-x) or 1 times the series in z = x^2/4, I0 = 1 + z P(z) and I1 = x/2 (1 + z P(z)), whose terms all
 have one sign; beyond, Q(1/x) / sqrt(x), times exp(x) or 1. The minimax polynomials are by ``remez.py``, relative to
 the whole result, with errors below 2^-34 (2^-58). The form is that of NIST DLMF 10.25.2 and 10.40.1.
-What is scaled is by pieces in single precision (`placed.py`).
+Floats that are scaled have functions of their own (`bessel_of_floats.py`).
 """
 
 import math
@@ -65,8 +65,6 @@ def _horner(m, coefficients, x):
 
 def _bessel(m, x, order: int, precision, scaled: bool):
     """I(x), times exp(-|x|) where ``scaled``, in float64, by the mathematics ``m``; odd where the order is."""
-    if scaled and precision > 1e-12:
-        return _scaled_in_single(m, x, order)
     table = SINGLE if precision > 1e-12 else DOUBLE
     series, far = table[order]
     a, split = m.abs(x), table["split"]
@@ -121,27 +119,11 @@ def bessel_difference(m, x, precision):
 
 def _difference_in_single(m, a):
     table = placed.BESSEL_DIFFERENCE_SINGLE
-    root = _far_root(m, a, table.end)
+    # Of those whose inverse root is no float but zero, something as small.
+    root = m.short_rsqrt(m.maximum(m.where(a > ENDLESS, ENDLESS, a), table.end))
     inverse = root * root
     value = table(m, a, inverse)
     return m.where(a > table.end, inverse * root * value, value)
-
-
-def _far_root(m, a, end: float):
-    """The inverse root of arguments beyond the end of the near pieces, of those whose inverse root is no float but
-    zero something as small.
-    """
-    return m.short_rsqrt(m.maximum(m.where(a > ENDLESS, ENDLESS, a), end))
-
-
-def _scaled_in_single(m, x, order: int):
-    """exp(-|x|) I(x) in single precision, by pieces: I1 is over x, far out both are over the root."""
-    a, table = m.abs(x), placed.I1E_SINGLE if order else placed.I0E_SINGLE
-    root = _far_root(m, a, table.end)
-    value = table(m, a, root * root)
-    if order:
-        return m.where(a > table.end, m.where(x < 0.0, -root, root), x) * value
-    return m.where(a > table.end, root * value, value)
 
 
 def bessel_i0(m, x, precision):

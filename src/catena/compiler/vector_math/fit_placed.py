@@ -91,8 +91,6 @@ FITS = {
     "DAWSON_SINGLE": Fit(over_argument(dawson, 1), far_dawson, 1.625, 4.0**2, SINGLE),
     "DAWSON_SLOPE": Fit(dawson_slope, far_dawson_slope, 1.0, 6.5**2, GOAL),
     "DAWSON_SLOPE_SINGLE": Fit(dawson_slope, far_dawson_slope, 1.625, 4.0**2, SINGLE),
-    "I0E_SINGLE": Fit(bessel(0), far(bessel(0)), 0.8125, 8.0, SINGLE),
-    "I1E_SINGLE": Fit(over_argument(bessel(1), 0.5), far(bessel(1)), 0.8125, 8.0, SINGLE),
     "BESSEL_DIFFERENCE_SINGLE": Fit(bessel_difference, far_difference, 0.8125, 8.0, SINGLE),
 }
 

@@ -12,6 +12,7 @@ from functools import cache
 from . import (
     algorithms,
     bessel,
+    bessel_of_floats,
     constant_divisors,
     error_function,
     exponential,
@@ -78,7 +79,10 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
 }
 ALGORITHMS = {name: written(fun) for name, fun in algorithms.ALGORITHMS.items()}
 ALGORITHMS["ndtr"] = of_each_type(error_function.normal_distribution, ALGORITHMS["ndtr"])
-BESSEL = {fun.__name__: written(fun) for fun in (bessel.bessel_i0e, bessel.bessel_i1e)}
+BESSEL = {
+    "bessel_i0e": of_each_type(bessel_of_floats.i0e, written(bessel.bessel_i0e)),
+    "bessel_i1e": of_each_type(bessel_of_floats.i1e, written(bessel.bessel_i1e)),
+}
 EXACT = {"rem": remainder.rem}
 APART = {name: functools.partial(fun, Written) for name, fun in algorithms.APART.items()}  # not for others to call
 DIVIDED = {  # what processors have an instruction for, where the divisor is known; of what is rounded to fewer bits

@@ -90,6 +90,38 @@ class Smooth(NamedTuple):
         return fast_two_sum(value, rest)
 
 
+class Paired(NamedTuple):
+    """A function for ``a`` from 0 to ``end``, as `fit_paired.py` prints it, nearly as exact as a double: the first
+    coefficients, ``high`` and ``low``, and what is made of them are sums of two floats. The piece is told by three
+    bits, from ``shift`` on, of ``a * scale + offset``.
+    """
+
+    end: float
+    scale: float
+    offset: float
+    shift: int
+    centres: Sequence[float]
+    high: Sequence[Sequence[float]]
+    low: Sequence[Sequence[float]]
+    coefficients: Sequence[Sequence[float]]  # of the next powers
+
+    def __call__(self, a: Value) -> Pair:
+        index = fma(a, self.scale, self.offset).bits().shift_right_logical(self.shift)
+        t = a - entry(self.centres, index)
+        value = entry(self.coefficients[-1], index)
+        for numbers in reversed(self.coefficients[:-1]):
+            value = fma(value, t, entry(numbers, index))
+        low = None
+        for high_numbers, low_numbers in zip(reversed(self.high), reversed(self.low)):
+            product, rest = value * t, entry(low_numbers, index)
+            if low is not None:
+                rest = fma(low, t, fma(value, t, -product) + rest)
+            value, lost = fast_two_sum(entry(high_numbers, index), product)
+            low = lost + rest
+        assert low is not None
+        return Pair(value, low)
+
+
 class Placed(NamedTuple):
     """A function of ``a`` by seven pieces of the length 1 / ``scale``, of which the first is half as long, and beyond
     their ``end`` by one of ``u``, from 0 to 1 / ``far_scale``, as `fit_placed.py` prints it: polynomials in what ``a``
