@@ -1,6 +1,7 @@
 """Control flow: values, derivatives, vectorisation, types, printed forms and errors."""
 
 import threading
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -455,6 +456,23 @@ def test_associative_scan_of_short_rows(n):
     check_derivatives(
         lambda x: lax.associative_scan(jnp.multiply, x, axis=1), np.linspace(0.5, 1.5, 2 * n).reshape(2, n)
     )
+
+
+def test_functions_of_namedtuples_may_return_tuples():
+    class Sums(NamedTuple):
+        total: Any
+        factor: Any
+
+    elems = Sums(jnp.arange(5.0), jnp.full(5, 2.0))
+    for container in (tuple, list):
+        combine = lambda x, y, container=container: container((x.total + y.total, x.factor * y.factor))
+        for scan in (lax.associative_scan, jax.jit(lax.associative_scan, static_argnums=0)):
+            got = scan(combine, elems)
+            assert type(got) is Sums
+            np.testing.assert_array_equal(got.total, [0, 1, 3, 6, 10])
+            np.testing.assert_array_equal(got.factor, [2, 4, 8, 16, 32])
+        reduced = lax.reduce(elems, Sums(0.0, 1.0), combine, (0,))
+        assert type(reduced) is container and tuple(map(float, reduced)) == (10.0, 32.0)
 
 
 def test_associative_scan_of_trees_and_booleans():

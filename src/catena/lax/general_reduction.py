@@ -175,13 +175,12 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
     Arguments:
       operands: an array or a tree of arrays of one shape.
       init_values: for each of them the scalar to start from.
-      computation: a function of two trees of scalars like ``init_values`` that returns such a tree. It
-        should be
-        associative: in which order elements are combined is not said.
+      computation: a function of two trees of scalars like ``init_values`` that returns as many of these dtypes, in a
+        tree. It should be associative: in which order elements are combined is not said.
       dimensions: the axes to reduce, nonnegative.
       out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
-      A tree of arrays like ``operands``, without those axes.
+      A tree like that which ``computation`` returns, of arrays like ``operands`` without those axes.
     Raises:
       ValueError: the trees, shapes or axes do not fit, or an initial value is not a scalar.
       TypeError: ``computation`` does not return what it is given.
@@ -206,14 +205,14 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
         if reduction := _named_monoid(computation, avals[0].dtype, inits[0]):
             return tree_unflatten(tree, [reduction.bind(xs[0], axes=dimensions)])
     inits = [initial_value("reduce", i, a.dtype) for i, a in zip(inits, avals, strict=True)]
-    jaxpr, outer = _trace(computation, tree, avals)
+    jaxpr, outer, out_tree = _trace(computation, tree, avals)
     if outer:
         raise ValueError(
             "reduce: computation must not close over traced values, but it reads "
             f"{', '.join(get_aval(x).str_short() for x in outer)}"
         )
     jaxpr = jaxpr if jaxpr.consts else canonical(jaxpr)
-    return tree_unflatten(tree, reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=dimensions))
+    return tree_unflatten(out_tree, reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=dimensions))
 
 
 def _check(avals, inits, dimensions):
@@ -227,17 +226,17 @@ def _check(avals, inits, dimensions):
 
 
 def _trace(computation, tree, avals):
-    """The body as a closed jaxpr of scalars, and the outer tracers that it reads."""
+    """The body as a closed jaxpr of scalars, the outer tracers that it reads, and the tree that it returns."""
     scalars = [ShapedArray((), a.dtype) for a in avals]
     n = len(scalars)
+    trees = []
 
     def flat(*args):
         out = computation(tree_unflatten(tree, args[:n]), tree_unflatten(tree, args[n:]))
         outs, out_tree = tree_flatten(out)
+        trees.append(out_tree)
         found = [get_aval(x) for x in outs]
-        if out_tree != tree or any(
-            (f.shape, f.dtype) != (s.shape, s.dtype) for f, s in zip(found, scalars, strict=True)
-        ):
+        if [(f.shape, f.dtype) for f in found] != [(s.shape, s.dtype) for s in scalars]:
             raise TypeError(
                 "reduce: computation must return what it is given, "
                 f"{tree_unflatten(tree, [s.str_short() for s in scalars])}, "
@@ -246,4 +245,4 @@ def _trace(computation, tree, avals):
         return outs
 
     info = DebugInfo("reduce", getattr(computation, "__name__", repr(computation)))
-    return trace_to_closed_jaxpr(flat, scalars * 2, info)
+    return *trace_to_closed_jaxpr(flat, scalars * 2, info), trees[0]

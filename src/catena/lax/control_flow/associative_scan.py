@@ -32,15 +32,15 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     """The results of ``fn`` over all prefixes along an axis.
 
     Arguments:
-      fn: an associative function of two trees like ``elems`` (slices of them); it works elementwise along
-        ``axis``.
+      fn: an associative function of two trees like ``elems`` (slices of them) that returns as many arrays, in a tree;
+        it works elementwise along ``axis``.
       elems: a tree of arrays of one length along ``axis``.
       reverse: whether to take suffixes instead.
       axis: the axis.
     Returns:
       A tree like ``elems``: at position ``i``, the elements ``0 ... i`` combined.
     Raises:
-      TypeError: ``fn`` is not callable, or does not return a tree like its arguments.
+      TypeError: ``fn`` is not callable, or does not return as many arrays as ``elems`` has.
       ValueError: the lengths differ, or the axis does not exist.
       AttributeError: a leaf is a Python number, which has no axes (JAX's type of error).
 
@@ -63,7 +63,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
 
     def combine(a, b):
         out, out_tree = tree_flatten(fn(tree_unflatten(tree, a), tree_unflatten(tree, b)))
-        if out_tree != tree:
+        if len(out) != len(a):
             raise TypeError(f"lax.associative_scan: fn must return a tree like its arguments, {tree}, got {out_tree}")
         return [leaf_value(x) for x in out]
 
