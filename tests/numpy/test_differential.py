@@ -1,6 +1,6 @@
 """The generated calls of ``numpy_variations``: values as NumPy's, compiled as eager.
 
-One call in six is compared with NumPy (all of them with `make test-every`); one in ``EVERY`` is compiled too, or
+One call in eight is compared with NumPy (all of them with `make test-every`); one in ``EVERY`` is compiled too, or
 every one with ``CATENA_DIFFERENTIAL=1`` in the environment. Where JAX's semantics differ from NumPy's, ``DIFFERENT``
 says how; the other half of the comparison, with JAX itself, is ``make differential``.
 """
@@ -167,10 +167,10 @@ def types(out) -> list:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_numpy_gives_the_same(part):
-    found = [difference(*call) for call in alternate(6, CALLS[part::PARTS], part)]
+    found = [difference(*call) for call in alternate(8, CALLS[part::PARTS], part)]
     unexplained = [what for what in found if what and not any(re.search(p, what) for p, _ in DIFFERENT)]
     assert not unexplained, "\n".join(unexplained)
-    assert sum(what is None for what in found) >= 65  # 1,300 in all
+    assert sum(what is None for what in found) >= 49  # 980 in all
 
 
 @pytest.mark.parametrize("part", range(PARTS))
