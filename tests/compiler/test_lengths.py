@@ -424,6 +424,12 @@ def test_numbers_of_any_length_are_not_in_a_text(f, family):
     assert kept and family().found >= 2  # shorter vectors leave other rests
 
 
+def test_places_that_are_computed_begin_where_no_text_tells(family):
+    """However many there are: a determinant multiplies its diagonal by halves, each of which begins elsewhere."""
+    kept = [check(jnp.linalg.det, [(n, n)]) for n in (283, 285, 287, 290, 293)]
+    assert kept and family().found >= 2
+
+
 def test_rows_of_any_number_lie_at_distances_that_no_text_tells(family):
     """Each takes no register of its own, as places that lie anywhere do, but has a share in three."""
     f = lambda x: jnp.tanh(sum(row * (k + 0.5) for k, row in enumerate(x)))

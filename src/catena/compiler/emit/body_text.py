@@ -448,7 +448,8 @@ def _first_copy(body: BodyWriter) -> Copy:
     places = [(key, buffer, (memory, offset[0])) for key, buffer, memory, offset in body.layout.accesses]
     for _, buffer, place in places:
         starts.setdefault(buffer, {}).setdefault(keys.of(place), place)
-    moved = {b: _moved_to_starts(body, b, each) for b, each in starts.items()}
+    added = {buffer for _, buffer, _, offset in body.layout.accesses if not offset[2]}
+    moved = {b: _moved_to_starts(body, b, each, b in added) for b, each in starts.items()}
     return Copy({}, {key: moved[b][keys.of(place)] for key, b, place in places})
 
 
@@ -457,10 +458,13 @@ MOST_STARTS = 4  # places far from each other in one buffer, each of which takes
 MOST_OF_FOLDS = 6  # the same where nothing but folds is written: stencils of as many take 1.15 of the time
 
 
-def _moved_to_starts(body: BodyWriter, buffer: int, starts: dict[tuple, tuple]) -> dict[tuple, tuple[str, int]]:
+def _moved_to_starts(
+    body: BodyWriter, buffer: int, starts: dict[tuple, tuple], few: bool
+) -> dict[tuple, tuple[str, int]]:
     """For the key of each place where accesses to a buffer start, with what lies there, a pointer to it or near it, and
     how far behind that it is. Of places far from each other, as in the parts of a concatenation and the rows of a
-    stencil, the text does not tell how far, unless there are many.
+    stencil, the text does not tell how far, unless there are many that are to be `few`. Where elements lie at computed
+    places, which takes longer than to read where these begin, there may be any number.
     """
     pointer = body.pointers[buffer]
     near: dict[tuple, tuple] = {}  # keys of places -> that of the first one that they are near to, which comes before
@@ -468,7 +472,7 @@ def _moved_to_starts(body: BodyWriter, buffer: int, starts: dict[tuple, tuple]) 
         firsts = (k for k in near.values() if starts[k][0] == memory and -NEAR < start - starts[k][1] < NEAR)
         near[key] = next(firsts, key)
     most = MOST_OF_FOLDS if body.nest.folds and not body.nest.stores else MOST_STARTS
-    if sum(key is first for key, first in near.items()) > most:
+    if few and sum(key is first for key, first in near.items()) > most:
         return _in_rows(body.e, pointer, starts) or {key: (pointer, start) for key, (_, start) in starts.items()}
     found: dict[tuple, tuple[str, int]] = {}
     for key, first in near.items():
