@@ -195,3 +195,23 @@ def test_no_table_of_an_identity_is_written():
     """Labels by rows of an identity are comparisons where they are read."""
     program = jax.jit(lambda i, x: jnp.sum(jnp.eye(100)[i] * x, 1)).lower(jnp.arange(64), jnp.ones((64, 100))).compile()
     assert " 0 bytes of temporaries" in program.as_text("program")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "float16", "int16"])
+@pytest.mark.parametrize("step", [3, 6, 7, 11, -3, -7, -10, 400])
+def test_small_elements_that_lie_apart(dtype, step):
+    """They are read of the words that hold them, wherever these begin."""
+    for size, first in ((100, 0), (1000, 1), (1001, 3), (7, 2)):
+        x = np.random.default_rng(size).integers(0, 100, size + first).astype(dtype)[first:]
+        for use in (lambda x: x[::step], lambda x: x[1:-1][::step]):
+            np.testing.assert_array_equal(jax.jit(use)(x), use(x))
+        np.testing.assert_allclose(jax.jit(lambda x: x[::step] * 2.0)(x), x[::step] * 2.0)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float16"])
+@pytest.mark.parametrize("shape", [(1000, 3, 10), (100, 10, 3), (67, 5, 9), (33, 7, 2), (1, 40, 11)])
+def test_small_elements_are_transposed(dtype, shape):
+    x = jnp.asarray(np.random.default_rng(0).integers(0, 100, shape), dtype)
+    for perm in ((2, 1, 0), (0, 2, 1), (1, 2, 0), (2, 0, 1)):
+        got = jax.jit(lambda x, perm=perm: jnp.transpose(x, perm))(x)
+        np.testing.assert_array_equal(got, np.asarray(x).transpose(perm))

@@ -163,6 +163,9 @@ class Emitter:
             return strided.load(self, t, pointer, width, stride)
         if mask is None and t.bytes * width <= strided.EACH:
             return strided.load_each(self, t, pointer, width, stride)
+        if strided.are_words(t, width, stride):
+            places = self.op(f"trunc {vector('i64', width)} {self.multiples(width, stride)} to {vector('i32', width)}")
+            return strided.of_words(self, t, pointer, places, width, mask)
         addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.multiples(width, stride)}")
         return self.gather(t, addresses, width, mask)
 

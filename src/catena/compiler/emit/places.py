@@ -7,6 +7,7 @@ time of gathers, each of which takes its places apart; where lanes are off, a ga
 
 from __future__ import annotations
 
+from catena.compiler.emit import strided
 from catena.compiler.emit.branches import either
 from catena.compiler.emit.masks import constant, every_lane
 from catena.compiler.emit.sizes import is_size
@@ -68,7 +69,7 @@ def _one_by_one(body, i: int, s, copies) -> list[str]:
     return out
 
 
-WORD, WIDE = 4, 64  # bytes that instructions gather at least, and of vectors of so many that this is quick
+WIDE = 64  # bytes of vectors of which words are gathered quickly
 
 
 def from_words(body, i: int, s, c, mask: str | None) -> str | None:
@@ -76,7 +77,7 @@ def from_words(body, i: int, s, c, mask: str | None) -> str | None:
     where places are of 64 bits, of which an instruction gathers half as many.
     """
     e, t, width, offset = body.e, TYPES[s.attr[1]], body.width, s.attr[2]
-    if t.bytes >= WORD or width * WORD != WIDE or body.guard is not None:
+    if t.bytes >= strided.WORD or width * strided.WORD != WIDE or body.guard is not None:
         return None
     terms = [term for term in offset[2] if body.is_lanes(term[0])]
     if len(terms) != 1 or terms[0][1] != 1 or body.layout.coefficient(i, body.nest.vector):
@@ -84,21 +85,7 @@ def from_words(body, i: int, s, c, mask: str | None) -> str | None:
     if (short := body.short_places(terms[0][0], c)) is None:
         return None
     pointer, _ = body.start_of(i, t.memory, offset, c)
-    each, integers = WORD // t.bytes, vector("i32", width)
-    start = e.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {pointer}, i64 {-WORD})")
-    ahead = e.op(f"sub i64 {e.op(f'ptrtoint ptr {pointer} to i64')}, {e.op(f'ptrtoint ptr {start} to i64')}")
-    ahead = e.op(f"sub i64 {e.op(f'lshr i64 {ahead}, {t.bytes - 1}')}, {each}")  # of the word behind: nothing overflows
-    places = e.op(f"add {integers} {short}, {e.splat(e.op(f'trunc i64 {ahead} to i32'), 'i32', width)}")
-    word = e.op(f"ashr {integers} {places}, splat (i32 {each.bit_length() - 1})")
-    words = e.op(f"getelementptr i32, ptr {e.element(start, 'i32', 1)}, {integers} {word}")
-    raw = e.gather(TYPES["int32"], words, width, mask)
-    part = e.op(f"and {integers} {places}, splat (i32 {each - 1})")
-    shifted = e.op(f"lshr {integers} {raw}, {e.op(f'mul {integers} {part}, splat (i32 {8 * t.bytes})')}")
-    narrow = vector(f"i{8 * t.bytes}", width)
-    bits = e.op(f"trunc {integers} {shifted} to {narrow}")
-    if t.memory != f"i{8 * t.bytes}":
-        bits = e.op(f"bitcast {narrow} {bits} to {vector(t.memory, width)}")
-    return e.widen(bits, t, width)
+    return e.widen(strided.of_words(e, t, pointer, short, width, mask), t, width)
 
 
 # ---- lanes that are chosen -----------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
-"""Elements that lie a few apart, read by whole vectors and shuffles in place of an access for each; and neighbours."""
+"""Elements that lie a few apart, read by whole vectors and shuffles in place of an access for each, or of words; and neighbours."""
 
 from __future__ import annotations
 
 from catena.compiler.emit import masks
-from catena.compiler.graph.types import Type, vector
+from catena.compiler.graph.types import TYPES, Type, vector
 
 IN_PARTS = frozenset(["float", "double", "i32", "i64"])  # of bytes, LLVM makes less of the parts
+WORD = 4  # bytes that instructions gather at least
+FARTHEST = 1 << 24  # elements from one lane to the next of those whose places have 32 bits
 EACH = 32  # bytes of a vector up to which loads one by one take no longer than a gather does
 
 
@@ -57,6 +59,28 @@ def load_each(e, t: Type, pointer: str, width: int, stride: int) -> str:
         x = e.op(f"load {t.memory}, ptr {e.element(pointer, t.memory, step)}, align {t.bytes}")
         out = e.op(f"insertelement {vector(t.memory, width)} {out}, {t.memory} {x}, i64 {k}")
     return out
+
+
+def of_words(e, t: Type, pointer: str, places: str, width: int, mask: str | None) -> str:
+    """Elements of one or two bytes, raw, at places of 32 bits: of words that hold them, which are whole in a page."""
+    each, integers = WORD // t.bytes, vector("i32", width)
+    start = e.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {pointer}, i64 {-WORD})")
+    ahead = e.op(f"sub i64 {e.op(f'ptrtoint ptr {pointer} to i64')}, {e.op(f'ptrtoint ptr {start} to i64')}")
+    ahead = e.op(f"sub i64 {e.op(f'lshr i64 {ahead}, {t.bytes - 1}')}, {each}")  # of the word behind: nothing overflows
+    places = e.op(f"add {integers} {places}, {e.splat(e.op(f'trunc i64 {ahead} to i32'), 'i32', width)}")
+    word = e.op(f"ashr {integers} {places}, splat (i32 {each.bit_length() - 1})")
+    words = e.op(f"getelementptr i32, ptr {e.element(start, 'i32', 1)}, {integers} {word}")
+    raw = e.gather(TYPES["int32"], words, width, mask)
+    part = e.op(f"and {integers} {places}, splat (i32 {each - 1})")
+    shifted = e.op(f"lshr {integers} {raw}, {e.op(f'mul {integers} {part}, splat (i32 {8 * t.bytes})')}")
+    narrow = vector(f"i{8 * t.bytes}", width)
+    bits = e.op(f"trunc {integers} {shifted} to {narrow}")
+    return bits if t.memory == f"i{8 * t.bytes}" else e.op(f"bitcast {narrow} {bits} to {vector(t.memory, width)}")
+
+
+def are_words(t: Type, width: int, stride: int) -> bool:
+    """Whether elements so far apart are read of the words that hold them: no instruction gathers less."""
+    return t.bytes < WORD and width * WORD >= 64 and abs(stride) <= FARTHEST
 
 
 def mask_of_every_second(e, mask: str, start: int, width: int) -> str:
