@@ -1,4 +1,4 @@
-"""Elements that lie a few apart, read by whole vectors and shuffles in place of an access for each, or of words; and neighbours."""
+"""Elements that lie a few apart, read by whole vectors and shuffles, or of words, not one by one; and neighbours."""
 
 from __future__ import annotations
 
