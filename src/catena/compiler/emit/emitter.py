@@ -161,11 +161,8 @@ class Emitter:
             return strided.load_every_second(self, t, pointer, width, mask)
         if 2 < stride <= most_stride(t.bytes * width) and mask is None:
             return strided.load(self, t, pointer, width, stride)
-        if mask is None and t.bytes * width <= strided.EACH:
-            return strided.load_each(self, t, pointer, width, stride)
-        if strided.are_words(t, width, stride):
-            places = self.op(f"trunc {vector('i64', width)} {self.multiples(width, stride)} to {vector('i32', width)}")
-            return strided.of_words(self, t, pointer, places, width, mask)
+        if (found := strided.load_apart(self, t, pointer, width, stride, mask)) is not None:
+            return found
         addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.multiples(width, stride)}")
         return self.gather(t, addresses, width, mask)
 

@@ -69,15 +69,12 @@ def _one_by_one(body, i: int, s, copies) -> list[str]:
     return out
 
 
-WIDE = 64  # bytes of vectors of which words are gathered quickly
-
-
 def from_words(body, i: int, s, c, mask: str | None) -> str | None:
     """Elements of one or two bytes, of the words that hold them, which are whole in a page; None for other loads, and
     where places are of 64 bits, of which an instruction gathers half as many.
     """
     e, t, width, offset = body.e, TYPES[s.attr[1]], body.width, s.attr[2]
-    if t.bytes >= strided.WORD or width * strided.WORD != WIDE or body.guard is not None:
+    if t.bytes >= strided.WORD or width * strided.WORD != strided.WORDS or body.guard is not None:
         return None
     terms = [term for term in offset[2] if body.is_lanes(term[0])]
     if len(terms) != 1 or terms[0][1] != 1 or body.layout.coefficient(i, body.nest.vector):

@@ -6,7 +6,7 @@ from catena.compiler.emit import masks
 from catena.compiler.graph.types import TYPES, Type, vector
 
 IN_PARTS = frozenset(["float", "double", "i32", "i64"])  # of bytes, LLVM makes less of the parts
-WORD = 4  # bytes that instructions gather at least
+WORD, WORDS = 4, 64  # bytes that instructions gather at least, and of vectors of so many that this is quick
 FARTHEST = 1 << 24  # elements from one lane to the next of those whose places have 32 bits
 EACH = 32  # bytes of a vector up to which loads one by one take no longer than a gather does
 
@@ -51,6 +51,16 @@ def load(e, t: Type, pointer: str, width: int, stride: int) -> str:
     return out
 
 
+def load_apart(e, t: Type, pointer: str, width: int, stride: int, mask: str | None) -> str | None:
+    """Elements so far apart that each is an access, if that is better done without a gather of them."""
+    if mask is None and t.bytes * width <= EACH:
+        return load_each(e, t, pointer, width, stride)
+    if t.bytes < WORD and width * WORD >= WORDS and abs(stride) <= FARTHEST:
+        places = e.op(f"trunc {vector('i64', width)} {e.multiples(width, stride)} to {vector('i32', width)}")
+        return of_words(e, t, pointer, places, width, mask)
+    return None
+
+
 def load_each(e, t: Type, pointer: str, width: int, stride: int) -> str:
     """`width` elements so far apart that each is an access: a gather would take places apart that are known here."""
     out, told = "poison", e.size(stride)
@@ -76,11 +86,6 @@ def of_words(e, t: Type, pointer: str, places: str, width: int, mask: str | None
     narrow = vector(f"i{8 * t.bytes}", width)
     bits = e.op(f"trunc {integers} {shifted} to {narrow}")
     return bits if t.memory == f"i{8 * t.bytes}" else e.op(f"bitcast {narrow} {bits} to {vector(t.memory, width)}")
-
-
-def are_words(t: Type, width: int, stride: int) -> bool:
-    """Whether elements so far apart are read of the words that hold them: no instruction gathers less."""
-    return t.bytes < WORD and width * WORD >= 64 and abs(stride) <= FARTHEST
 
 
 def mask_of_every_second(e, mask: str, start: int, width: int) -> str:
