@@ -63,7 +63,7 @@ DOORS = {
     ("lax/native.py", "catena.compiler.native.elementwise"): "the one way from eager evaluation to compiled loops",
     ("lax/special.py", "catena.compiler.vector_math.algorithms"): "NumPy has no such functions, and SciPy's are off",
     ("lax/special.py", "catena.compiler.vector_math.bessel"): "as above",
-    ("lax/special.py", "catena.compiler.vector_math.incomplete"): "as above",
+    ("lax/special.py", "catena.compiler.vector_math.incomplete_gamma"): "as above",
     ("lax/special.py", "catena.compiler.vector_math.mathematics"): "as above",
     ("scipy/special/primitives.py", "catena.compiler.vector_math.algorithms"): "as above",
     ("scipy/special/primitives.py", "catena.compiler.vector_math.mathematics"): "as above",

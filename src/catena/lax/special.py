@@ -27,7 +27,7 @@ def _algorithm(name):
 
 algorithms = LazyModule("catena.compiler.vector_math.algorithms")
 bessel = LazyModule("catena.compiler.vector_math.bessel")
-incomplete = LazyModule("catena.compiler.vector_math.incomplete")
+incomplete_gamma = LazyModule("catena.compiler.vector_math.incomplete_gamma")
 mathematics = LazyModule("catena.compiler.vector_math.mathematics")
 
 
@@ -394,7 +394,7 @@ def _incomplete_gamma(scipy_name, name):
 
     def evaluate(a, x):
         out = getattr(load("scipy.special"), scipy_name)(a, x)
-        huge = a >= incomplete.HUGE_SHAPE
+        huge = a >= incomplete_gamma.HUGE_SHAPE
         if not np.any(huge):
             return out
         return np.where(huge, _algorithm(name)(np.where(huge, a, np.nan), x), out)

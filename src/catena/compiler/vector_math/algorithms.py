@@ -2,11 +2,27 @@
 
 from typing import Any
 
-from . import bessel, dual, factorials, faddeeva, hypergeometric, incomplete, integrals, normal, quotients
+from . import (
+    bessel,
+    dual,
+    factorials,
+    faddeeva,
+    hypergeometric,
+    incomplete_beta,
+    incomplete_gamma,
+    integrals,
+    normal,
+    quotients,
+    series,
+    zeta,
+)
 
-FUNCTIONS = incomplete.ALGORITHMS | {
+FUNCTIONS = {
     function.__name__: function
     for function in (
+        *(incomplete_gamma.igamma, incomplete_gamma.igammac, incomplete_gamma.igamma_grad_a),
+        *(incomplete_gamma.random_gamma_grad, incomplete_beta.betainc, incomplete_beta.betaincc),
+        *(zeta.zeta, zeta.polygamma),
         *(faddeeva.faddeeva_real, faddeeva.faddeeva_imag, faddeeva.faddeeva_slope_real, faddeeva.faddeeva_slope_imag),
         *(integrals.erfcx, integrals.dawsn),
         *(integrals.exp1, integrals.expi, integrals.expi_slope, integrals.expn),
@@ -16,18 +32,19 @@ FUNCTIONS = incomplete.ALGORITHMS | {
         *(factorials.gamma, factorials.beta, factorials.log_beta, factorials.poch),
         *(factorials.digamma_difference, factorials.binomial),
         *(normal.ndtr, normal.log_ndtr, normal.ndtri, normal.owens_t),
-        *(hypergeometric.hyp1f1, hypergeometric.hyp2f1, incomplete.riemann_zeta),
+        *(hypergeometric.hyp1f1, hypergeometric.hyp2f1, zeta.riemann_zeta),
         *(hypergeometric.hyp1f1_by_x, hypergeometric.hyp2f1_by_x),
-        *(incomplete.log_gamma_density, incomplete.log_igamma, incomplete.log_igammac, incomplete.log_igamma_grad_a),
-        *(incomplete.log_igammac_grad_a, incomplete.log_betainc, incomplete.log_betaincc),
+        *(incomplete_gamma.log_gamma_density, incomplete_gamma.log_igamma, incomplete_gamma.log_igammac),
+        *(incomplete_gamma.log_igamma_grad_a, incomplete_gamma.log_igammac_grad_a),
+        *(incomplete_beta.log_betainc, incomplete_beta.log_betaincc),
         *(bessel.bessel_i0, bessel.bessel_i1, bessel.bessel_difference, quotients.log_quotient),
     )
 }
 
 # By the operand of which it is the derivative, for those that no other function gives.
 DERIVATIVES: dict[str, tuple[Any, int]] = {
-    "zeta_by_x": (incomplete.zeta, 0),
-    "riemann_zeta_slope": (incomplete.riemann_zeta, 0),
+    "zeta_by_x": (zeta.zeta, 0),
+    "riemann_zeta_slope": (zeta.riemann_zeta, 0),
     "hyp1f1_by_a": (hypergeometric.hyp1f1, 0),
     "hyp1f1_by_b": (hypergeometric.hyp1f1, 1),
     "hyp2f1_by_a": (hypergeometric.hyp2f1_off_integers, 0),
@@ -37,7 +54,7 @@ DERIVATIVES: dict[str, tuple[Any, int]] = {
 APART = {  # see `mathematics.Written.apart`
     fun.__name__: fun
     for fun in (
-        incomplete.log_gamma, factorials.log_beta_by_gammas, factorials.gamma_of_float, factorials.gamma_of_double,
+        series.log_gamma, factorials.log_beta_by_gammas, factorials.gamma_of_float, factorials.gamma_of_double,
     )
 }  # fmt: skip
 ALGORITHMS = FUNCTIONS | {name: dual.derivative(*of) for name, of in DERIVATIVES.items()}

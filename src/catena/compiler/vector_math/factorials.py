@@ -7,8 +7,8 @@ of the incomplete beta function ratios (1992), for the logarithm of the beta fun
 import math
 
 from . import fitted
-from .incomplete import LARGE_SHAPE, _stirling_rest, log_gamma
 from .polynomials import fitted_to
+from .series import LARGE_SHAPE, log_gamma, stirling_rest
 
 INF, NAN = math.inf, math.nan
 RECURRENCE = 12.0  # up to which gamma(x) is a product, beyond it Stirling's formula
@@ -48,7 +48,7 @@ def _product(m, on, x):
 def _stirling(m, x):
     """gamma(x) for x >= 12, as two factors whose product may overflow."""
     half = m.power(x, 0.5 * x)  # whose exponent is exact
-    return half * m.exp(-x) * m.exp(_stirling_rest(m, x)), half * (ROOT_TWO_PI / m.sqrt(x))
+    return half * m.exp(-x) * m.exp(stirling_rest(m, x)), half * (ROOT_TWO_PI / m.sqrt(x))
 
 
 def _mirrored(m, b, first, second):
@@ -135,7 +135,7 @@ def _log_beta_in_single(m, a, b):
     def even():
         s = m.where(both, p, LARGE_SHAPE)
         quotient = s / t
-        rests = _stirling_rest(m, s) + _stirling_rest(m, t) - _stirling_rest(m, s + t)
+        rests = stirling_rest(m, s) + stirling_rest(m, t) - stirling_rest(m, s + t)
         longer = m.log1p(quotient)
         return HALF_LOG_TWO_PI - 0.5 * m.log(t) + rests + (s - 0.5) * (m.log(quotient) - longer) - t * longer
 
@@ -158,7 +158,7 @@ def log_beta_by_gammas(m, a, b):
 
 def _log_beta_of_one_large(m, log_gamma_of_s, s, t):
     """Of a large t, by Stirling's series."""
-    rests = _stirling_rest(m, t) - _stirling_rest(m, s + t)
+    rests = stirling_rest(m, t) - stirling_rest(m, s + t)
     return log_gamma_of_s + rests - (t + (s - 0.5)) * m.log1p(s / t) - s * (m.log(t) - 1.0)
 
 
@@ -192,7 +192,7 @@ def _log_beta_in_double(m, a, b, precision):
     def even():
         s = m.where(both & large, p, LARGE_SHAPE)
         quotient = s / t
-        rests = _stirling_rest(m, t) - _stirling_rest(m, m.where(large, p, 1.0) + t) + _stirling_rest(m, s)
+        rests = stirling_rest(m, t) - stirling_rest(m, m.where(large, p, 1.0) + t) + stirling_rest(m, s)
         longer = m.log1p(quotient)
         return HALF_LOG_TWO_PI - 0.5 * m.log(t) + rests + ((s - 0.5) * (m.log(quotient) - longer) - t * longer)
 
@@ -233,7 +233,7 @@ def poch(m, z, n, precision):
     def by_logarithms():
         s, t = m.where(large, z, LARGE_SHAPE), m.where(large, n, 0.0)
         whole = s + t
-        rests = _stirling_rest(m, whole) - _stirling_rest(m, s)
+        rests = stirling_rest(m, whole) - stirling_rest(m, s)
         log = (s - 0.5) * m.log1p(t / s) + t * (m.log(whole) - 1.0) + rests
         bad = large | at_pole | from_pole
         parts = [m.apart(log_gamma, m.where(bad, 1.5, x)) for x in (total, z)]

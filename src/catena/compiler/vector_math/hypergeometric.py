@@ -11,7 +11,7 @@ a series cancel, but for x < 0 < c; for c < 0 so do differences c - a - b next t
 import math
 
 from .factorials import gamma_apart, sign_of_gamma
-from .incomplete import log_gamma
+from .series import log_gamma
 
 INF, NAN = math.inf, math.nan
 TERMS = 20000.0

@@ -9,8 +9,8 @@ import math
 
 from . import fitted, placed, tables
 from .factorials import gamma
-from .incomplete import BERNOULLI
 from .polynomials import fitted_to, horner
+from .zeta import BERNOULLI
 
 INF, NAN = math.inf, math.nan
 STEPS = 2000.0  # of a continued fraction or series
