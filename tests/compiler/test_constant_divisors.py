@@ -85,3 +85,23 @@ def test_what_waits_for_a_divider_is_by_two_products():
     assert uses(jax.nn.hard_sigmoid) and uses(lambda x: x / 1.7)
     assert not uses(lambda x: x / 2) and not uses(lambda x: x / 1000)
     assert not uses(lambda x: jnp.sin(x) / 6) and not uses(lambda x: x / x[0])
+    folded = jax.make_jaxpr(lambda x: jnp.sum((x - 1) / 1.7, axis=1))(jnp.ones((50, 300)))
+    assert "llvm.smin" in text_of(folded, machine=X86_64_V3)  # what is small, of several vectors
+
+
+@pytest.mark.parametrize("shape", [(40, 5), (7, 24), (3, 100), (200, 8), (5, 333)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_is_folded_has_the_bits_of_the_quotient(dtype, shape):
+    """Small dividends among the vectors that are divided together, and none of them."""
+    rng = np.random.default_rng(4)
+    with jax.enable_x64(dtype == "float64"):
+        info = np.finfo(dtype)
+        usual = rng.standard_normal(shape).astype(dtype)
+        small = np.where(rng.random(shape) < 0.1, rng.integers(0, 50, shape) * info.smallest_subnormal, usual)
+        for x in (usual, small.astype(dtype), (usual * info.tiny).astype(dtype)):
+            for y in (0.3, -6.0):
+                quotients = x / x.dtype.type(y)
+                for axis in (0, 1):
+                    for fold in ("max", "min", "argmax", "argmin"):
+                        got = jax.jit(lambda x: getattr(jnp, fold)(x / y, axis))(x)  # noqa: B023
+                        np.testing.assert_array_equal(got, getattr(np, fold)(quotients, axis))

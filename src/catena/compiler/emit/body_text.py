@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from catena.compiler.emit import (
     checks,
     columns,
+    constant_divisors,
     integer_quotients,
     masks,
     ops,
@@ -137,11 +140,8 @@ class BodyWriter:
         elif self.width > 1 and self.nest.vector is not None and i in self.layout.loads_together:
             for c in copies:
                 _read_columns(self, self.layout.loads_together[i], self.nest.vector, c)
-        elif len(copies) > 1 and self.is_lanes(i) and self.layout.divisions.is_of_few(i):
-            _divided_by_few(self, i, copies)
         elif self.width == 1 or i not in self.layout.done_with_others[0]:
-            for c in copies:
-                c.env[i] = self.one(i, s, c)
+            _one_by_one(self, i, s, copies)
 
     def differs(self, i: int) -> bool:
         """Whether a statement differs in the iterations that are done together."""
@@ -180,7 +180,7 @@ class BodyWriter:
             t = TYPES[self.nest.stmts[between.args[0]].type]
             x, bound = _operands(self, between, c, width)
             return self.e.op(f"icmp ult {vector(t.register, width)} {x}, {bound}")
-        if (out := _divided(self, s, c, width) or _by_pair(self, i, c, width)) is not None:
+        if (out := _divided(self, s, c, width) or constant_divisors.quotient(self, i, c, width)) is not None:
             return out
         if s.op == "div_by_inverse" and self.layout.divisions.is_by_divider(i):
             s = s._replace(op="div", args=s.args[:2])
@@ -545,16 +545,6 @@ def _divided(body: BodyWriter, s, c: Copy, width: int) -> str | None:
     return ops.divided_by(body.e, s.op, t, body.use(s.args[0], c, width), whole(by.attr), width)
 
 
-def _by_pair(body: BodyWriter, i: int, c: Copy, width: int) -> str | None:
-    """A quotient by a constant as two products; None for all else."""
-    s = body.nest.stmts[i]
-    if s.op != "div" or width == 1 or (pair := body.layout.divisions.pair(i)) is None:
-        return None
-    t, by = TYPES[s.type], float(body.nest.stmts[s.args[1]].attr)
-    operands = [body.use(s.args[0], c, width), *(stages.untold(body, x, t, width) for x in (by, *pair))]
-    return ops.vector_call(body.e, "quotient_by_pair", t.register, operands, width)
-
-
 def _untold(body: BodyWriter, a: int, width: int) -> str | None:
     """An integer constant that the text does not tell, in all lanes; None for all else."""
     s = body.nest.stmts[a]
@@ -565,12 +555,24 @@ def _untold(body: BodyWriter, a: int, width: int) -> str | None:
     return None if isinstance(told, int) else body.e.splat(told, t.register, width)
 
 
-def _divided_by_few(body: BodyWriter, i: int, copies: list[Copy]) -> None:
-    """A quotient, in vectors that share the divisor."""
-    for c, x in zip(copies, shared_divisors.divide(body, i, copies), strict=True):
+def _one_by_one(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
+    """A statement in each copy, but for divisions that ask something together."""
+    divide = _divided_together(body, i) if len(copies) > 1 and body.is_lanes(i) else None
+    if divide is None:
+        for c in copies:
+            c.env[i] = body.one(i, s, c)
+        return
+    for c, x in zip(copies, divide(body, i, copies), strict=True):
         c.env[i] = x
         if i in body.layout.told.stmts:
             small.tell(body, i, x, c, body.width)
+
+
+def _divided_together(body: BodyWriter, i: int) -> Callable | None:
+    """What writes a division in all copies at once; None where each has its own."""
+    if constant_divisors.is_by_products(body, i):
+        return constant_divisors.quotients
+    return shared_divisors.divide if body.layout.divisions.is_of_few(i) else None
 
 
 def _for_all(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
@@ -592,8 +594,7 @@ def _for_each(body: BodyWriter, i: int, s, copies: list[Copy]) -> None:
     elif body.width > 1 and body.guard is None and shares_place(body.nest, s, body.together):
         places.read(body, i, s, copies)
     else:
-        for c in copies:
-            c.env[i] = body.one(i, s, c)
+        _one_by_one(body, i, s, copies)
 
 
 def _transposed(body: BodyWriter, i: int, s, along: int, copies: list[Copy]) -> None:

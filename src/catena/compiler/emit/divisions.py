@@ -22,6 +22,7 @@ PAIRED = {"float32": 16, "float64": 8}  # lanes of the vectors of `DIVIDERS`
 DIVIDED = frozenset(["div", "div_by_inverse", "sqrt"])  # what dividers do
 FEW = 4  # vectors that share what they are divided by, for which this is inverted in the innermost loop
 BY_CONSTANT = 3  # cycles of a quotient by two products (see `vector_math.constant_divisors`), with what they ask before
+FOLDED = {"max": 2, "min": 2, "argmax": 4, "argmin": 4}  # operations of folds; of others one
 ROUNDED = {"float16": "quotient_of_halves", "bfloat16": "quotient_of_bfloat16"}  # to fewer bits than are computed
 ROUNDED_OF_SMALL = ROUNDED | {"bfloat16": "quotient_of_small_bfloat16"}  # floats hold all quotients of float16
 
@@ -59,12 +60,13 @@ class Divisions:
         """
         s, v, nest = self.nest.stmts[i], self.nest.vector, self.nest
         by = nest.stmts[s.args[1]]
-        if by.op != "const" or type(by.attr) is Symbol or is_count(by.attr) or s.type not in PAIRED or nest.folds:
+        if by.op != "const" or type(by.attr) is Symbol or is_count(by.attr) or s.type not in PAIRED:
             return None
         register = TYPES[s.type].register
         cycles = DIVIDERS[register][1] * nest.width / PAIRED[s.type]
-        work = (self._work - self._by_constants) / AT_ONCE + BY_CONSTANT * self._by_constants
-        if v is None or nest.extents[v] < 2 * nest.width or s.attr is not None or work > cycles * self._divided:
+        folding = sum(FOLDED.get(f.kind, 1) for f in nest.folds)
+        work = (self._work - self._by_constants + folding) / AT_ONCE + BY_CONSTANT * self._by_constants
+        if v is None or s.attr is not None or work > cycles * self._divided:
             return None
         return inverse_pair(float(by.attr), register)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import columns, masks, ops, small, stages
+from catena.compiler.emit import columns, constant_divisors, masks, ops, small, stages
 from catena.compiler.emit.emitter import constant_of
 from catena.compiler.emit.places import choose
 from catena.compiler.graph.types import TYPES, Type, vector
@@ -72,7 +72,9 @@ class ShortRows:
         if s.op == "load":
             found = self._load(i, s)
         elif short_rows.is_looped(s.op):
-            found = self._looped(i, s)
+            found = _looped(self, i, s)
+        elif constant_divisors.is_by_products(self.body, i):
+            found = constant_divisors.quotients_of(self.body, i, _in_parts(self, s.args[0]))
         else:
             found = [self._one(i, s, part) for part in range(self.n)]
         for c, x in zip(self.copies, found, strict=True):
@@ -91,29 +93,6 @@ class ShortRows:
         types, t = [TYPES[self.nest.stmts[a].type] for a in s.args], TYPES[s.type]
         xs = [self.use(a, self.copies[part]) for a in s.args]
         return ops.emit(self.e, s.op, t, xs, types, s.attr, self.width)
-
-    def _looped(self, i: int, s) -> list[str]:
-        """A function of all parts, which pass through memory, so that its text stands there once."""
-        e, given = self.e, self.copies[0].env.get((stages.FIRST, i))
-        operands = s.args if given is None else stages.others(self.body, i)
-        types, t = [TYPES[self.nest.stmts[a].type] for a in operands], TYPES[s.type]
-        slots = [e.slot(f"[{self.n} x {vector(x.register, self.width)}]", 64) for x in (*types, t)]
-        for part, c in enumerate(self.copies):
-            self.part = part
-            for slot, a, x in zip(slots, operands, types):
-                v = vector(x.register, self.width)
-                e.do(f"store {v} {self.use(a, c)}, ptr {e.element(slot, v, part)}")
-        k, opened = e.begin_loop(0, self.n)
-        vs = [vector(x.register, self.width) for x in (*types, t)]
-        at = [e.element(slot, v, k) for slot, v in zip(slots, vs)]
-        xs = [e.op(f"load {v}, ptr {place}") for v, place in zip(vs, at[:-1])]
-        if given is None:
-            made = ops.emit(e, s.op, t, xs, types, s.attr, self.width)
-        else:
-            made = stages.second_of(self.body, i, xs, given)
-        e.do(f"store {vs[-1]} {made}, ptr {at[-1]}")
-        e.end_loop(opened)
-        return [e.op(f"load {vs[-1]}, ptr {e.element(slots[-1], vs[-1], part)}") for part in range(self.n)]
 
     def use(self, i: int, c) -> str:
         """Statement `i` in the lanes of the part, or of the column, that is written."""
@@ -340,3 +319,36 @@ def _tell(rows: ShortRows, i: int) -> None:
     told = ops.either(rows.e, (c.env[small.TOLD, i] for c in rows.copies))
     for c in rows.copies:
         c.env[small.TOLD, i] = told
+
+
+def _looped(rows: ShortRows, i: int, s) -> list[str]:
+    """A function of all parts, which pass through memory, so that its text stands there once."""
+    e, given = rows.e, rows.copies[0].env.get((stages.FIRST, i))
+    operands = s.args if given is None else stages.others(rows.body, i)
+    types, t = [TYPES[rows.nest.stmts[a].type] for a in operands], TYPES[s.type]
+    slots = [e.slot(f"[{rows.n} x {vector(x.register, rows.width)}]", 64) for x in (*types, t)]
+    for part, c in enumerate(rows.copies):
+        rows.part = part
+        for slot, a, x in zip(slots, operands, types):
+            v = vector(x.register, rows.width)
+            e.do(f"store {v} {rows.use(a, c)}, ptr {e.element(slot, v, part)}")
+    k, opened = e.begin_loop(0, rows.n)
+    vs = [vector(x.register, rows.width) for x in (*types, t)]
+    at = [e.element(slot, v, k) for slot, v in zip(slots, vs)]
+    xs = [e.op(f"load {v}, ptr {place}") for v, place in zip(vs, at[:-1])]
+    if given is None:
+        made = ops.emit(e, s.op, t, xs, types, s.attr, rows.width)
+    else:
+        made = stages.second_of(rows.body, i, xs, given)
+    e.do(f"store {vs[-1]} {made}, ptr {at[-1]}")
+    e.end_loop(opened)
+    return [e.op(f"load {vs[-1]}, ptr {e.element(slots[-1], vs[-1], part)}") for part in range(rows.n)]
+
+
+def _in_parts(rows: ShortRows, a: int) -> list[str]:
+    """A statement that another reads, in all parts."""
+    found = []
+    for part, c in enumerate(rows.copies):
+        rows.part = part
+        found.append(rows.use(a, c))
+    return found

@@ -90,4 +90,10 @@ def untold(body: BodyWriter, x: float, t: Type, width: int) -> str:
     """A number in all lanes by which divisions are made, which texts do not tell that read such from a table."""
     if body.e.sizes is None or body.short is not None:
         return constant(x, t, width)
-    return body.e.splat(body.e.sizes.named(t.register, bits(x, t.register)), t.register, width)
+    return untold_bits(body, bits(x, t.register), t.register, width)
+
+
+def untold_bits(body: BodyWriter, number: int, type_: str, width: int) -> str:
+    """What has these bits, likewise."""
+    is_told = body.e.sizes is None or body.short is not None
+    return body.e.splat(str(number) if is_told else body.e.sizes.named(type_, number), type_, width)
