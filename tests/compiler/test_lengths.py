@@ -8,7 +8,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.compiler.graph import replayed, symbols
+from catena.compiler.graph import replayed, symbols, thresholds
 from catena.compiler.native import compile as compiler
 from catena.compiler.native import host, lengths, programs
 from catena.compiler.plan import careful
@@ -29,7 +29,7 @@ DIAGONALS = [lambda x: jnp.einsum("ii->i", x[:, None] * x), lambda x: jnp.einsum
 def family(monkeypatch):
     """The families, none at first, and no disk; each plan serves on its side of a threshold alone."""
     monkeypatch.setenv("CATENA_CACHE", "0")
-    monkeypatch.setattr(symbols, "NEAR", 1 << 62)
+    monkeypatch.setattr(thresholds, "NEAR", 1 << 62)
     found = {}
     monkeypatch.setattr(lengths, "_families", found)
     return lambda: next(reversed(found.values()))
@@ -67,7 +67,7 @@ def with_a_rest(made):
     numbers = lengths.read(made)[1]
     given = next(f for f in reversed(lengths._families.values()) if len(f.first) == len(numbers)).recorded(numbers)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(symbols, "differs", lambda n, one: type(n) is symbols.Symbol or n != one)
+        patch.setattr(thresholds, "differs", lambda n, one: type(n) is symbols.Symbol or n != one)
         return compiler.compile_recorded(made, given, "f", ())[0]
 
 
@@ -145,7 +145,7 @@ def test_near_a_threshold_a_plan_of_either_side_serves(step, family, monkeypatch
     if machine.stops_at_subnormals:
         assert (len(family().plans), family().found) == (2, 3)  # both sides of one
     lengths._families.clear()
-    monkeypatch.setattr(symbols, "NEAR", 5)
+    monkeypatch.setattr(thresholds, "NEAR", 5)
     kept = [programs.program(makers[n]) for n in lengths_]
     assert (len(family().plans), family().found) == (1, 4)
     for n, made in zip(lengths_, kept, strict=True):
@@ -156,7 +156,7 @@ def test_near_a_threshold_a_plan_of_either_side_serves(step, family, monkeypatch
 @pytest.mark.parametrize("step", [3, -3])
 def test_around_the_work_that_threads_share_a_plan_serves(step, family, monkeypatch):
     """Whether a product is shared out changes no bit, and no text: of one task, too, the pool may be told."""
-    monkeypatch.setattr(symbols, "NEAR", 5)
+    monkeypatch.setattr(thresholds, "NEAR", 5)
     limits = host.this_machine().products
     rows = limits.shared // (64 * 64)
     f = lambda x: jnp.tanh(x @ jnp.ones((64, 64), x.dtype))

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
-from catena.compiler.graph import replayed, symbols
+from catena.compiler.graph import keys, replayed, symbols, thresholds
 from catena.compiler.graph.symbols import Symbol
 from catena.compiler.plan import sharing
 from catena.compiler.plan.memory import Arena
@@ -120,19 +120,17 @@ def test_keys_that_differed_must_differ_again():
 def test_keys_of_a_program_tell_numbers_by_their_names_and_decide_nothing():
     with symbols.recording() as record:
         n, m = record.argument(100), record.argument(100)
-        old = {symbols.key(((n, 3), "a")): 1}
-        assert symbols.key(((n, 3), "a")) in old and symbols.key(((m, 3), "a")) not in old
-        assert (
-            not symbols.is_plain((1, (n, 2))) and not symbols.is_plain(np.asarray(1)) and symbols.is_plain((1, (2.5,)))
-        )
-    assert symbols.key((100, n)) == (100, n) and record.lines == []
+        old = {keys.of(((n, 3), "a")): 1}
+        assert keys.of(((n, 3), "a")) in old and keys.of(((m, 3), "a")) not in old
+        assert not keys.is_plain((1, (n, 2))) and not keys.is_plain(np.asarray(1)) and keys.is_plain((1, (2.5,)))
+    assert keys.of((100, n)) == (100, n) and record.lines == []
     assert record.function([n])(7, 8) == [7]
 
 
 def test_plain_arguments_are_remembered_while_others_record():
     asked = []
 
-    @symbols.remembered(8)
+    @keys.remembered(8)
     def twice(pair):
         asked.append(pair)
         return pair[0] * 2
@@ -274,8 +272,8 @@ def test_where_blocks_of_an_arena_lie_decides_nothing(first):
 
 def named(n, m):
     """How many keys of a dictionary there are; and what is found by a number itself."""
-    keys = symbols.Keys()
-    return [len({keys.plain(x) for x in (n, m, 64, n + 1)}), {n: 1}[n]]
+    table = keys.Keys()
+    return [len({table.plain(x) for x in (n, m, 64, n + 1)}), {n: 1}[n]]
 
 
 @pytest.mark.parametrize("first", [(3, 100), (63, 100), (8, 8)])
@@ -300,8 +298,8 @@ def test_keys_may_be_what_other_numbers_of_the_program_are():
             made = code(record.argument(300))
         return record.function(made)(5)
 
-    keys = symbols.Keys()
-    assert found(lambda n: [{keys.plain(n): n + 1}[n.value]]) == [6]
+    table = keys.Keys()
+    assert found(lambda n: [{table.plain(n): n + 1}[n.value]]) == [6]
     assert found(lambda n: [{n: n + 1}[n]]) is None
 
 
@@ -355,9 +353,9 @@ def test_a_record_calls_functions_by_their_names_so_these_are_not_shared():
 def test_thresholds_leave_open_what_is_near_them(first):
     """A fifth less and more are what was planned; farther off, numbers are turned away."""
     with symbols.recording() as record:
-        holds = symbols.reaches(record.argument(first), 100)
+        holds = thresholds.reaches(record.argument(first), 100)
         made = record.argument(first) + 1
-    assert holds == (first >= 100) == symbols.reaches(first, 100)
+    assert holds == (first >= 100) == thresholds.reaches(first, 100)
     function = record.function([made])
     served = [n for n in (10, 79, 80, 100, 119, 120, 900) if function(n, n) is not None]
     assert served == ([80, 100, 119, 120, 900] if holds else [10, 79, 80, 100, 119])
@@ -367,7 +365,7 @@ def test_thresholds_leave_open_what_is_near_them(first):
 def test_thresholds_may_hang_on_numbers_themselves(first):
     with symbols.recording() as record:
         n, least = record.argument(first), record.argument(100)
-        made = [n + 1, symbols.reaches(n, least)]
+        made = [n + 1, thresholds.reaches(n, least)]
     function = record.function(made[:1])
     assert made[1] == (first >= 100)
     served = [n for n in (10, 79, 80, 119, 120, 900) if function(n, 100) is not None]
@@ -379,7 +377,7 @@ def test_thresholds_may_hang_on_numbers_themselves(first):
 def test_a_number_that_is_not_one_serves_for_it(first, served):
     with symbols.recording() as record:
         n = record.argument(first)
-        assert symbols.differs(n, 1) == (first != 1)
+        assert thresholds.differs(n, 1) == (first != 1)
         made = [n * 2]
     function = record.function(made)
     assert [n for n in (0, 1, 2, 7) if function(n) is not None] == served
@@ -390,7 +388,7 @@ def test_what_exceeds_a_number_leaves_a_fifth_below_it_open(first, served):
     """Of memory for that much, a little less is taken, too; in less, no more has room."""
     with symbols.recording() as record:
         n = record.argument(first)
-        assert symbols.exceeds(n, 100) == (first > 100) == symbols.exceeds(first, 100)
+        assert thresholds.exceeds(n, 100) == (first > 100) == thresholds.exceeds(first, 100)
         made = [n * 2]
     function = record.function(made)
     assert [n for n in (10, 80, 81, 100, 101, 900) if function(n) is not None] == served

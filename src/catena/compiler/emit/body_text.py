@@ -23,7 +23,8 @@ from catena.compiler.emit.emitter import Emitter, constant_of, spread
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
 from catena.compiler.graph import affine
-from catena.compiler.graph.symbols import Keys, is_power_of_two, whole
+from catena.compiler.graph.keys import Keys
+from catena.compiler.graph.symbols import is_power_of_two, whole
 from catena.compiler.graph.types import TYPES, constant, vector
 from catena.compiler.kernels import scheduling
 from catena.compiler.kernels.loops import LOADS, Nest

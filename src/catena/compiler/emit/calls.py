@@ -13,7 +13,7 @@ from functools import cache
 
 from catena.compiler.emit import contract, launches, parallel
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.graph import symbols
+from catena.compiler.graph import keys, thresholds
 from catena.compiler.plan.program import ARENA, Buffer, Step
 from catena.compiler.plan.steps import Contract, Launch, Rows
 from catena.core.named import NamedTuple
@@ -88,7 +88,7 @@ def _through_pool(w, chunks: parallel.Chunks) -> Call | None:
         return None
     addresses = [*chunks.pointers, *([[*chunks.numbers]] if chunks.numbers else [])]
     function, count = w.function(chunks.body), len(addresses)
-    if not symbols.differs(chunks.many, 1):
+    if not thresholds.differs(chunks.many, 1):
         return Call(_stub_of_one(count), function, addresses, [])
     if w.pool is None:
         return Call(_stub_of_chunks(count), function, addresses, [chunks.many])
@@ -129,7 +129,7 @@ def write(w, calls: list[Call]) -> None:
 def _place(tables: list, known: dict, numbers: list) -> int:
     """Where numbers stand behind the rows: the same ones once, unless they hang on extents."""
     name = tuple(numbers)
-    if not symbols.is_plain(name):
+    if not keys.is_plain(name):
         tables += numbers
         return len(tables) - len(numbers)
     if name not in known:

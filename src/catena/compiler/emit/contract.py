@@ -13,7 +13,7 @@ from catena.compiler.emit import launches, parallel, subnormal_products, tiles
 from catena.compiler.emit.branches import each_way, when
 from catena.compiler.emit.emitter import Emitter, divide
 from catena.compiler.emit.sizes import is_size
-from catena.compiler.graph import symbols
+from catena.compiler.graph import keys, symbols
 from catena.compiler.graph.types import Type
 from catena.compiler.plan.contraction import Axis, Part, Plan, Tasks
 from catena.compiler.plan.steps import Contract
@@ -30,7 +30,7 @@ def chunks(w, step: Contract) -> parallel.Chunks:
     p = step.plan
     operands = [step.a, step.b, step.c, *([] if step.rest is None else [step.rest])]
     kernel, own = launches.after(w, step)
-    name = symbols.key((p, step.tasks, kernel and (kernel.name, tuple(kernel.sizes)), len(own)))
+    name = keys.of((p, step.tasks, kernel and (kernel.name, tuple(kernel.sizes)), len(own)))
     if name not in w.texts.tasks:
         w.texts.tasks[name] = _Loops(w, p, step.tasks, kernel, len(own)).written()
     task = w.texts.tasks[name]

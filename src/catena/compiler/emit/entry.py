@@ -7,7 +7,8 @@ from catena.compiler.emit.branches import when_it_leaves
 from catena.compiler.emit.module import NUMBERS, Module
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.emit.sizes import Sizes
-from catena.compiler.graph.symbols import computed, exceeds
+from catena.compiler.graph.symbols import computed
+from catena.compiler.graph.thresholds import exceeds
 from catena.compiler.plan.program import Buffer, Program
 from catena.runtime import kernels
 from catena.runtime.layout import DATA, FLAGS, READY, TUPLE_ITEMS

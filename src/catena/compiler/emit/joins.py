@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection
 
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.graph.symbols import reaches
+from catena.compiler.graph.thresholds import reaches
 from catena.compiler.graph.types import Type, vector
 from catena.compiler.kernels.loops import Fold, Nest, accumulator_type, is_one_by_one
 

@@ -7,7 +7,7 @@ from catena.compiler.emit.emitter import Emitter, divide
 from catena.compiler.emit.module import COLD
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.emit.sizes import Sizes, place_in
-from catena.compiler.graph import symbols
+from catena.compiler.graph import keys, symbols
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import CarefulNest, Nest
@@ -112,7 +112,7 @@ def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, paus
     w.checks.calls += nest.is_checked
     told = 0 in nest.extents, joins.are_few(nest)  # what texts tell of open extents: where one is 0, there is none
     key = (nest.key(buffers, dims), in_place, opened.key(nest), sizes, pause, w.tells, told)
-    known, name = w.texts.kernels, symbols.key(key)
+    known, name = w.texts.kernels, keys.of(key)
     if name not in known:
         w.texts.variants[alike := _but_for_constants(name)] += 1
         floats = w.texts.variants[alike] > FEW_VARIANTS
@@ -131,11 +131,11 @@ def _but_for_constants(key: tuple) -> tuple:
 
 def _remembered(w, key: tuple, *of_nest) -> Kernel:
     """A nest's function; texts of programs written before are at hand, but not their checks of bounds."""
-    if w.sites is not None or not symbols.is_plain(key):
+    if w.sites is not None or not keys.is_plain(key):
         return _function(w, _text(w, *of_nest))
     if key not in _texts:
         text = _text(w, *of_nest)
-        if not symbols.is_plain(tuple(text.sizes)):
+        if not keys.is_plain(tuple(text.sizes)):
             return _function(w, text)
         if len(_texts) >= MOST_TEXTS:
             _texts.clear()

@@ -22,7 +22,7 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import COLUMNS, ShortRows
 from catena.compiler.emit.sizes import LEAST
-from catena.compiler.graph import symbols
+from catena.compiler.graph import thresholds
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.graph.types import TYPES, vector
 from catena.compiler.kernels import conditions, loops
@@ -238,7 +238,7 @@ class NestWriter:
             return [Segment(0, n, n, 1)]
         one_by_one = self.nest.together is not None and self.nest.together.what == "places"  # elements are read
         if loops.is_idempotent(self.nest, d, self.in_place) and not (one_by_one and n % width <= width // 2):
-            return [Segment(0, n, width, unroll, clamp=symbols.some(n % (width * unroll)))]
+            return [Segment(0, n, width, unroll, clamp=thresholds.some(n % (width * unroll)))]
         out = []
         for size in dict.fromkeys((block, width)):
             stop = start + (n - start) // size * size

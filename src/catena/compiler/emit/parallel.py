@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from catena.compiler.emit import bounds, interrupts
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.graph import symbols
+from catena.compiler.graph import thresholds
 from catena.compiler.plan.program import Buffer
 from catena.core.named import NamedTuple
 
@@ -135,7 +135,7 @@ def table(e: Emitter, pointers: list[str]) -> str:
 
 def _run(w, chunk: str, table: str, chunks: int | str, ask: str | None) -> None:
     """Runs so many chunks, by the pool if there is one and they are not one."""
-    e, is_one = w.e, isinstance(chunks, int) and not symbols.differs(chunks, 1)
+    e, is_one = w.e, isinstance(chunks, int) and not thresholds.differs(chunks, 1)
     count = w.number(chunks) if isinstance(chunks, int) and not is_one else chunks
     if w.pool is not None and not is_one:
         e.do(f"call void {w.external(w.pool)}(ptr @{chunk}, ptr {table}, i64 {count}, ptr {ask or 'null'})")

@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from catena.compiler.graph.symbols import Keys, Symbol, recorded
+from catena.compiler.graph.keys import Keys
+from catena.compiler.graph.symbols import Symbol, recorded
 
 LEAST = 8  # numbers below are told
 LEAST_COUNT = 32  # floats likewise: a tenth is rather a constant of the user's

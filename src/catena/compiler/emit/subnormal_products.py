@@ -20,7 +20,7 @@ from catena.compiler.emit.branches import each_way, when, when_it_leaves
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.masks import any_lane
 from catena.compiler.emit.module import COLD
-from catena.compiler.graph.symbols import remembered
+from catena.compiler.graph.keys import remembered
 from catena.compiler.graph.types import TYPES, Type, vector
 from catena.compiler.vector_math.text import FORMATS
 from catena.core.named import NamedTuple

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from catena.compiler.emit import interrupts, parallel
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.sizes import Sizes, place_in
-from catena.compiler.graph import symbols
+from catena.compiler.graph import thresholds
 
 TASKS, ITEMS, PARTS = 16, 17, 18  # roles of numbers in a table
 
@@ -96,4 +96,4 @@ def balanced(e: Emitter, start: str, count: str | int, tasks: int) -> tuple[str,
 
 def from_table(e: Emitter, n: int, role: int) -> int | str:
     """A number that the text does not tell, unless it is one."""
-    return n if e.sizes is None or not symbols.differs(n, 1) else e.sizes.named("i64", n, role)
+    return n if e.sizes is None or not thresholds.differs(n, 1) else e.sizes.named("i64", n, role)

@@ -16,7 +16,7 @@ from catena.compiler.emit import masks, subnormal_products
 from catena.compiler.emit.branches import each_way
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.subnormal_products import MET, MET_EARLY
-from catena.compiler.graph.symbols import remembered
+from catena.compiler.graph.keys import remembered
 from catena.compiler.graph.types import Type, vector
 from catena.core.named import NamedTuple
 

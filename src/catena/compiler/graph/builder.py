@@ -52,9 +52,10 @@ from catena.compiler.graph.forms import (
     While,
     Window,
 )
+from catena.compiler.graph.keys import Keys, is_plain
 from catena.compiler.graph.later_arrays import LaterArray
 from catena.compiler.graph.region import Region, Value, too_large
-from catena.compiler.graph.symbols import Keys, Scalar, array_of, is_plain, whole, wholes
+from catena.compiler.graph.symbols import Scalar, array_of, whole, wholes
 from catena.compiler.graph.windows import Sizes
 from catena.core.dtypes import KIND, float0, is_extended
 from catena.core.errors import ADDRESSABLE, CompileError

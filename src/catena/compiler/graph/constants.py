@@ -15,7 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 from catena.compiler.graph.forms import COSTLY
-from catena.compiler.graph.symbols import array_of, bits_of, is_plain
+from catena.compiler.graph.keys import is_plain
+from catena.compiler.graph.symbols import array_of, bits_of
 from catena.core.dtypes import KIND
 
 _ARITHMETIC: dict[str, Callable] = {

@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 
 from catena.compiler.graph.forms import Fourier
-from catena.compiler.graph.symbols import remembered
+from catena.compiler.graph.keys import remembered
 from catena.core.errors import CompileError
 
 KINDS = ("fft", "ifft", "rfft", "irfft")

@@ -29,7 +29,8 @@ import numpy as np
 
 from catena.compiler.graph import fourier, triangular
 from catena.compiler.graph.forms import HowToSolve, Lapack, SmallMatrices
-from catena.compiler.graph.symbols import computed, unkept
+from catena.compiler.graph.keys import unkept
+from catena.compiler.graph.symbols import computed
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 from catena.runtime import lapack_calls

@@ -17,14 +17,13 @@ import functools
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
 from catena.compiler.graph.replayed import Function, Line
 
 MOST = 60_000  # lines of a record: who does more with sizes plans anew
-NEAR = 5  # a part of a threshold, so small, is near it: see `reaches`
 SMALL = 17  # numbers below are everywhere: see `Record._apart`
 
 
@@ -36,13 +35,13 @@ class _State(threading.local):
     record: Record | None = None
 
 
-_state = _State()
+state = _State()
 
 
 @contextlib.contextmanager
 def recording(others: Iterable[int] = ()) -> Iterator[Record]:
     """A record, for what this thread plans meanwhile; `others` are numbers of the program that do not change."""
-    _state.record = record = Record(frozenset(others))
+    state.record = record = Record(frozenset(others))
     try:
         yield record
     finally:
@@ -51,59 +50,14 @@ def recording(others: Iterable[int] = ()) -> Iterator[Record]:
 
 def close() -> None:
     """Ends this thread's record: from now on its numbers are plain ones."""
-    if _state.record is not None:
-        _state.record.known.clear()
-        _state.record.closed, _state.record = True, None
+    if state.record is not None:
+        state.record.known.clear()
+        state.record.closed, state.record = True, None
 
 
 def is_recording() -> bool:
     """Whether this thread plans with numbers that record."""
-    return _state.record is not None
-
-
-class Kept(Protocol):
-    """What `functools.lru_cache` makes of a function."""
-
-    __wrapped__: Callable
-
-    def __call__(self, *args) -> Any: ...
-
-
-def remembered(maxsize: int) -> Callable:
-    """`functools.lru_cache`, which numbers that record pass by: to find them there is to decide what they are."""
-    return lambda function: unkept(functools.lru_cache(maxsize)(function))
-
-
-def unkept(kept: Kept) -> Callable:
-    """A function that `functools.lru_cache` decorates, as `remembered` has it."""
-    function = kept.__wrapped__
-    return functools.wraps(function)(lambda *args: kept(*args) if is_plain(args) else function(*args))
-
-
-def is_plain(x) -> bool:
-    """Whether data holds no numbers that record, as far as one can see."""
-    return _state.record is None or _is_plain(x)
-
-
-PLAIN = frozenset([int, bool, str, type(None)])
-
-
-def _is_plain(x) -> bool:
-    kind = type(x)
-    return kind in PLAIN or issubclass(kind, float) or issubclass(kind, (tuple, frozenset)) and all(map(_is_plain, x))
-
-
-def key(x):
-    """What stands for plain data in a dictionary of one program's: numbers that record are told by their names, so
-    that nothing is decided by looking for them.
-    """
-    return x if _state.record is None else _named(x)
-
-
-def _named(x):
-    if type(x) is Symbol:
-        return x.value if x.record.closed else (Symbol, x.name)
-    return tuple(map(_named, x)) if isinstance(x, tuple) else x
+    return state.record is not None
 
 
 class Record:
@@ -213,35 +167,6 @@ class Record:
         large = tuple(name for value, name in values.items() if value >= SMALL)
         if large:
             yield "", f"min({', '.join(large)}, {SMALL}) == {SMALL}", large
-
-
-class Keys:
-    """The numbers in keys of one dictionary, by which what is asked for again is made once: which of them are equal is
-    written down. That others differ is not: where they do not, the same is made twice.
-    """
-
-    def __init__(self):
-        self.first: dict[int, Any] = {}  # by the value of each: the number that came first with it
-
-    def plain(self, x: int) -> int:
-        """The key of a number: its value."""
-        if type(x) is not Symbol or x.record.closed:  # a plain number by now
-            x = value = int(x)
-        else:
-            value = x.value
-        first = self.first.setdefault(value, x)
-        if first is not x and first != x:  # which writes it down
-            raise Unrecorded("equal numbers that differ")
-        return value
-
-    def of(self, x):
-        """The key of data."""
-        return x if _state.record is None else self._of(x)
-
-    def _of(self, x):
-        if type(x) is Symbol:
-            return self.plain(x)
-        return tuple(map(self._of, x)) if isinstance(x, tuple) else x
 
 
 def _own(number: Symbol, other):
@@ -576,7 +501,7 @@ def decided(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def asked(*given):
-        record = _state.record
+        record = state.record
         if record is None:
             return function(*given)
         made, text, read = _called(record, function, given)
@@ -608,7 +533,7 @@ def computed(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def asked(*given):
-        record = _state.record
+        record = state.record
         if record is None:
             return function(*map(plain, given))
         made, text, read = _called(record, function, given)
@@ -641,32 +566,6 @@ def as_float(x) -> float:
 def is_power_of_two(x: float) -> bool:
     """Whether a float is one, or one over it, positive."""
     return math.frexp(x)[0] == 0.5
-
-
-def some(n) -> bool:
-    """Whether a number is not zero, where what is done then is right for zero, too: only a zero is written down."""
-    return differs(n, 0)
-
-
-def differs(n, one: int) -> bool:
-    """Whether a number is not this one, where what is done then is right for it, too: only equality is written down."""
-    return type(n) is Symbol and n.value != one or n != one
-
-
-def reaches(n, least: int) -> bool:
-    """Whether a number is at least so large, where a program serves as well that was planned for a fifth more or less:
-    a record leaves that much open, so nothing may hang on it but how long a program takes.
-    """
-    if type(n) is not Symbol:
-        return n >= least
-    return n >= least - least // NEAR if n.value >= plain(least) else n >= least + least // NEAR
-
-
-def exceeds(n, most: int) -> bool:
-    """Whether a number is more than this, where what is done then is right for any, and costs no more a fifth below."""
-    if type(n) is not Symbol:
-        return n > most
-    return n > (most - most // NEAR if n.value > most else most)
 
 
 def whole(n) -> int:

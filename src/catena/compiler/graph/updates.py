@@ -13,7 +13,7 @@ from catena.compiler.graph import few_rows
 from catena.compiler.graph.forms import LOOPS, Scatter
 from catena.compiler.graph.insertion import Writer, insert
 from catena.compiler.graph.region import Region, Value
-from catena.compiler.graph.symbols import reaches
+from catena.compiler.graph.thresholds import reaches
 from catena.core.dtypes import KIND
 
 LEAST = 1 << 16  # bytes of what they are added to, and of what loops begin with

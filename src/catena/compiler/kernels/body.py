@@ -21,10 +21,11 @@ from catena.compiler.graph import affine, constants
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import FORMS, Indices
 from catena.compiler.graph.intervals import Interval, interval, span
+from catena.compiler.graph.keys import Keys
 from catena.compiler.graph.parts import joined
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.reshapes import groups
-from catena.compiler.graph.symbols import Keys, Symbol, as_float, whole
+from catena.compiler.graph.symbols import Symbol, as_float, whole
 from catena.compiler.graph.types import NAMES
 from catena.compiler.kernels import complex_math, conditions
 from catena.core.dtypes import KIND

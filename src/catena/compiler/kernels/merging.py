@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
-from catena.compiler.graph.symbols import Keys
+from catena.compiler.graph.keys import Keys
 from catena.compiler.kernels import conditions
 from catena.compiler.kernels.body import Stmt
 from catena.compiler.kernels.conditions import LOADS

@@ -13,7 +13,7 @@ from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.loop import write_loop
 from catena.compiler.emit.module import Module
 from catena.compiler.emit.program import ProgramWriter
-from catena.compiler.graph import later_arrays, settled, symbols
+from catena.compiler.graph import later_arrays, settled, symbols, thresholds
 from catena.compiler.graph.builder import Builder, physical
 from catena.compiler.graph.checks import Checks
 from catena.compiler.graph.later_arrays import LaterArray
@@ -196,7 +196,7 @@ def compile_region(
         optimised = link.compile_text(text(), times, level)[1]
         stages |= {"nests": "\n\n".join(shown_nests(program)), "ll": text(), "opt.ll": str(optimised)}
         _dump(Path(dump), name, {"graph": str(region), **stages, "s": link.assembly(text(), level)})
-    needs_memory = symbols.exceeds(program.arena_bytes, STACK_ARENA)
+    needs_memory = thresholds.exceeds(program.arena_bytes, STACK_ARENA)
     can_fail = bool(region.sites or module.interruptible or module.sites or needs_memory)
     if made is not None:
         _record(made, region, program, module, division, level)

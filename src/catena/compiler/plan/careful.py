@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 
 from catena.compiler.graph.small import FACTORS, FLOATS, SQUARE
-from catena.compiler.graph.symbols import reaches
+from catena.compiler.graph.thresholds import reaches
 from catena.compiler.kernels.body import Stmt
 from catena.compiler.kernels.loops import CarefulNest, Nest
 from catena.compiler.machine import Machine

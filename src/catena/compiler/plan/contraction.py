@@ -11,8 +11,9 @@ from __future__ import annotations
 import functools
 import math
 
-from catena.compiler.graph import symbols
-from catena.compiler.graph.symbols import computed, decided, reaches
+from catena.compiler.graph import thresholds
+from catena.compiler.graph.symbols import computed, decided
+from catena.compiler.graph.thresholds import reaches
 from catena.compiler.graph.types import Type
 from catena.compiler.machine import Machine, Products
 from catena.compiler.plan.sharing import evenly
@@ -172,7 +173,7 @@ class Tasks(NamedTuple):
     @property
     def has_whole_members(self) -> bool:
         """Whether tasks do whole members, of a batch."""
-        return symbols.some(self.members)
+        return thresholds.some(self.members)
 
 
 def merged(axes) -> tuple[Axis, ...]:

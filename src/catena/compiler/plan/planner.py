@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from catena.compiler.graph import symbols
+from catena.compiler.graph import keys
 from catena.compiler.graph.forms import FORMS, LOOPS
 from catena.compiler.graph.later_arrays import LaterArray
 from catena.compiler.graph.region import Value
-from catena.compiler.graph.symbols import reaches
+from catena.compiler.graph.thresholds import reaches
 from catena.compiler.kernels import loops
 from catena.compiler.machine import Machine, Memory
 from catena.compiler.plan import elements, sharing, slices
@@ -154,7 +154,7 @@ class Planner:
 
     def known(self, function: Callable, x, *others):
         """What a function makes of plain data, for this machine: it is asked once in a program for the same."""
-        name = function, symbols.key((x, *others))
+        name = function, keys.of((x, *others))
         if name not in self._known:
             self._known[name] = function(x, self.machine, *others)
         return self._known[name]

@@ -6,9 +6,9 @@ import math
 
 from catena.compiler.graph.convolution import terms_side_by_side
 from catena.compiler.graph.forms import Convolve
+from catena.compiler.graph.keys import remembered
 from catena.compiler.graph.products import FLOOR, LONG, SUMS, has_terms_side_by_side
 from catena.compiler.graph.region import Value
-from catena.compiler.graph.symbols import remembered
 from catena.compiler.graph.transposes import in_memory
 from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.loops import COPIES

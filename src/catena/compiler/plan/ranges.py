@@ -8,7 +8,7 @@ and how its lanes cover the loop: whole blocks alone, or a rest too.
 
 from __future__ import annotations
 
-from catena.compiler.graph import affine, symbols
+from catena.compiler.graph import affine, thresholds
 from catena.compiler.kernels.loops import Nest, is_idempotent
 from catena.compiler.plan import cascades
 from catena.core.named import NamedTuple
@@ -73,7 +73,7 @@ def choose(nest: Nest, in_place: bool, cut: int | None = None) -> Open:
     wanted = [d for d in (furthest, cut) if d is not None and may_open(nest, d, in_place)]
     outer = outer if outer in wanted else None
     folded = folded if folded in wanted else None
-    return Open(outer, folded, folded is not None and symbols.some(nest.extents[folded] % nest.block(folded)))
+    return Open(outer, folded, folded is not None and thresholds.some(nest.extents[folded] % nest.block(folded)))
 
 
 def first_folded(nest: Nest) -> int | None:

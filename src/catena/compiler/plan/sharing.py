@@ -11,7 +11,8 @@ import math
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.forms import COSTLY, OPS
-from catena.compiler.graph.symbols import computed, reaches
+from catena.compiler.graph.symbols import computed
+from catena.compiler.graph.thresholds import reaches
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels.loops import Nest, is_idempotent
 from catena.compiler.machine import Machine, Sharing

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from catena.compiler.graph.forms import COSTLY, FORMS, PARTS, Map
 from catena.compiler.graph.products import is_read_once, read_once
 from catena.compiler.graph.region import Region, Value
-from catena.compiler.graph.symbols import reaches
+from catena.compiler.graph.thresholds import reaches
 from catena.compiler.plan import cuts, strided
 from catena.compiler.plan.kernel_length import (
     FAR,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from catena.compiler.graph.forms import Slice, Transpose
 from catena.compiler.graph.products import has_terms_side_by_side
 from catena.compiler.graph.region import Value
-from catena.compiler.graph.symbols import reaches
+from catena.compiler.graph.thresholds import reaches
 from catena.compiler.graph.transposes import adds_along_lines
 from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.conditions import LOADS
