@@ -53,6 +53,12 @@ def accumulators(body, levels: int, copies) -> list[folds.Accumulators]:
     return opened
 
 
+def _greater(of: Extremes | Compared, new: str, old: str, width: int) -> str:
+    """The greater (or less) of floats, by one instruction: the old one where the new one is NaN."""
+    order = "ogt" if of.fold.kind == "max" else "olt"
+    return ops.processors_extreme(of.e, of.format.register, order, new, old, width)
+
+
 class Extremes(folds.Accumulators):
     """The largest or smallest of floats, which come in registers or as the bits that they are in memory; `other` is
     the fold of the same floats to the other extreme, if that stands before this one, and whether there is none is told.
@@ -106,9 +112,9 @@ class Extremes(folds.Accumulators):
 
     def _of_floats(self, new: str, old: str) -> str:
         """The greater (or less) float, the old one where the new one is NaN, as bits."""
-        r, bits, order = self.format.register, self.types[NEAREST].register, "ogt" if self.fold.kind == "max" else "olt"
+        r, bits = self.format.register, self.types[NEAREST].register
         kept = self._cast(old, bits, r, self.width)
-        return self._cast(ops.processors_extreme(self.e, r, order, new, kept, self.width), r, bits, self.width)
+        return self._cast(_greater(self, new, kept, self.width), r, bits, self.width)
 
     def _combine(self, a: list[str], b: list[str], width: int) -> list[str]:
         each = zip(COMPONENTS, self.types, zip(a, b))
@@ -247,7 +253,7 @@ class Compared(folds.Accumulators):
         xs = [self._there(self.body.use(self.fold.stmts[0], copy, self.width)) for copy in copies]
         slots = [self._taker(k) for k in range(first, first + len(xs))]
         for c, x in zip(slots, xs):
-            self._set(c, 0, self._greater(x, self._get(c, 0)))
+            self._set(c, 0, _greater(self, x, self._get(c, 0), self.width))
         size = 2 if self.is_shared else 1
         for k in range(0, len(xs), size):
             self._look(0 if self.is_shared else slots[k], xs[k : k + size])
@@ -274,23 +280,18 @@ class Compared(folds.Accumulators):
     def _signs(self, v: str, a: str, b: str) -> str:
         return self.e.op(f"{'and' if self.fold.kind == 'max' else 'or'} {v} {a}, {b}")
 
-    def _greater(self, new: str, old: str, width: int | None = None) -> str:
-        """The greater (or less) float, the old one where the new one is NaN."""
-        order = "ogt" if self.fold.kind == "max" else "olt"
-        return ops.processors_extreme(self.e, self.format.register, order, new, old, width or self.width)
-
     def _joined(self, values: list[list[str]]) -> list[str]:
         if not self.is_shared:
             return super()._joined(values)
         numbers = [best for best, *_ in values]
         while len(numbers) > 1:
             pairs = zip(numbers[::2], numbers[1::2])
-            numbers = [self._greater(a, b) for a, b in pairs] + numbers[len(numbers) // 2 * 2 :]
+            numbers = [_greater(self, a, b, self.width) for a, b in pairs] + numbers[len(numbers) // 2 * 2 :]
         return [*numbers, *values[0][1:]]
 
     def _combine(self, a: list[str], b: list[str], width: int) -> list[str]:
         v = vector(self.types[1].register, width)
-        return [self._greater(a[0], b[0], width), self._signs(v, a[1], b[1]), self.e.op(f"or {v} {a[2]}, {b[2]}")]
+        return [_greater(self, a[0], b[0], width), self._signs(v, a[1], b[1]), self.e.op(f"or {v} {a[2]}, {b[2]}")]
 
     def _across_lanes(self, row: list[str]) -> list[str]:
         return self._halve(row, self.width)
