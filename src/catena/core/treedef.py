@@ -6,7 +6,7 @@ very deep, so everything here walks with explicit stacks, mostly through `fold`.
 
 Equality must cost nothing when `jit` looks up a cache, so nodes are interned where that cannot be noticed:
 equal structures then are one object, and `==` ends at `is`. It cannot be noticed when equal node data are
-also indistinguishable; `1 == True` but a dict must get its own key back, hence the care in `_intern_key`.
+also indistinguishable; `1 == True` but a dict must get its own key back, hence the care in `tree_interning`.
 Nodes outside the tables compare by structure, with cached hashes.
 """
 
@@ -15,12 +15,12 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from marshal import dumps
 from typing import Any
 
 from catena.core.face import Face
 from catena.core.lazy import LazyModule
 from catena.core.tree_code import HOT, MOST_NODES, Code, code_of
+from catena.core.tree_interning import MAX_INTERNED, intern_key
 from catena.core.tree_keys import KeyEntry, KeyPath, keystr
 from catena.core.tree_nodes import (
     DICT,
@@ -353,75 +353,11 @@ def check_treedef(name: str, x: Any) -> None:
 
 interned_flat: dict[tuple, PyTreeDef] = {}  # nodes whose children are all leaves, by their number
 interned: dict[tuple, PyTreeDef] = {}  # the others, by the ids of their children
-_MAX_INTERNED = 8192  # of each; emptied when full. Nothing but speed depends on what is in them
-
-# Equal values of these types are indistinguishable; equal tuples of _SCALARS are, given their types as well. Classes
-# of marks that stand for nothing but themselves, such as `missing = Missing()`, join these when they are first seen.
-_EXACT = frozenset({str, bytes, type(None), type})
-_SCALARS = {*_EXACT, int, bool, float}
-
-
-def _intern_key(kind: NodeKind, data: Any, shape: Any) -> tuple | None:
-    """A key to intern a node under: equal keys mean indistinguishable nodes. None: do not intern."""
-    if data is None:
-        return kind, shape
-    if type(data) is dict or type(data) is KeptDict:  # equal ones may differ in their order
-        items = (*data, *data.values())
-        types = _telling_types(items)
-        return (kind, shape, KeptDict, items, types) if types else None  # an empty one is to be filled by somebody
-    if type(data) is not tuple:
-        return (kind, shape, data) if type(data) in _EXACT else None
-    if _EXACT.issuperset(map(type, data)):
-        return kind, shape, data
-    types = _telling_types(data)
-    return types and (kind, shape, data, types)
-
-
-def _telling_types(data: tuple) -> tuple | None:
-    """The types of what a tuple holds, by which equal tuples are told apart; None where they do not tell enough."""
-    types = tuple(map(type, data))
-    if float in types and any(type(x) is float and x == 0 for x in data):  # 0.0 == -0.0
-        return None
-    if _SCALARS.issuperset(types):
-        return types
-    # Walking through tuples in tuples costs more than the rest of a node. What is written of plain ones tells their
-    # types: nothing else is written so.
-    try:
-        written = dumps(data, 2)
-    except ValueError:
-        written = b""
-    found = _told.get(written)
-    if found is None:
-        inner = [_telling_types(x) if type(x) is tuple else _telling_type(x) for x in data]
-        found = None if None in inner else tuple(inner)
-        if found is not None and _is_plain(data):
-            if len(_told) >= _MAX_INTERNED:
-                _told.clear()
-            _told[written] = found
-    return found
-
-
-_told: dict[bytes, tuple] = {}  # plain tuples as `marshal` writes them -> their telling types
-_PLAIN = frozenset({str, int, bool, float, type(None)})
-
-
-def _is_plain(x: Any) -> bool:
-    """Whether this is of Python's own scalars, and tuples of such, alone."""
-    return all(map(_is_plain, x)) if type(x) is tuple else type(x) in _PLAIN
-
-
-def _telling_type(x: Any) -> type | None:
-    cls = type(x)
-    if cls not in _SCALARS:
-        if cls.__bases__ != (object,) or cls.__eq__ is not object.__eq__ or getattr(x, "__dict__", True):
-            return None
-        _SCALARS.add(cls)
-    return cls
 
 
 def flat_node(kind: NodeKind, data: Any, n: int) -> PyTreeDef:
     """The node of `n` leaves."""
-    key = (kind, n) if data is None else _intern_key(kind, data, n)
+    key = (kind, n) if data is None else intern_key(kind, data, n)
     if key is None:
         return _new_treedef(kind, data, (LEAF,) * n, n, n + 1)
     return interned_flat.get(key) or _intern(interned_flat, key, _new_treedef(kind, kept(data), (LEAF,) * n, n, n + 1))
@@ -431,7 +367,7 @@ def make_node(kind: NodeKind, data: Any, children: Sequence[PyTreeDef]) -> PyTre
     """The node with these children."""
     # Children are named by id: hashing them would call Python. The table keeps them alive: ids stay theirs.
     ids = tuple(map(id, children))
-    key = (kind, ids) if data is None else _intern_key(kind, data, ids)
+    key = (kind, ids) if data is None else intern_key(kind, data, ids)
     return (key and interned.get(key)) or _make_new_node(kind, data, children, key)
 
 
@@ -451,7 +387,7 @@ def _make_new_node(kind: NodeKind, data: Any, children: Sequence[PyTreeDef], key
 
 
 def _intern(table: dict, key: tuple, node: PyTreeDef) -> PyTreeDef:
-    if len(table) >= _MAX_INTERNED:
+    if len(table) >= MAX_INTERNED:
         table.clear()
     _hash_node(node, [child._hash for child in node._children])  # a cached hash marks interned nodes
     return table.setdefault(key, node)
