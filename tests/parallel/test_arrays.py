@@ -139,6 +139,22 @@ def test_pjit_is_jit():
     assert pjit(jnp.sin, on("x"), on())(N).sharding == on()
 
 
+def test_pjit_reads_specs_by_the_mesh_that_was_entered():
+    doubled = pjit(lambda tree: jax.tree.map(lambda x: 2 * x, tree), in_shardings=P("x"), out_shardings=P("x", "y"))
+    with pytest.warns(DeprecationWarning, match="older way"), MESH:
+        found = doubled({"a": N})["a"]
+        nested = jax.jit(lambda x: doubled(x))(N)
+        compiled = doubled.lower(N).compile()(N)
+        gradient = jax.grad(lambda x: doubled(x).sum())(N)
+    assert found.sharding == nested.sharding == compiled.sharding == on("x", "y")
+    np.testing.assert_array_equal(found, 2 * N)
+    np.testing.assert_array_equal(gradient, np.full((8, 8), 2.0))
+    with pytest.raises(RuntimeError, match=r"P\('x',\) is passed in in_shardings of jit and no mesh is in force"):
+        doubled(N)
+    with pytest.warns(DeprecationWarning, match="older way"), MESH, pytest.raises(RuntimeError, match="no mesh"):
+        jax.jit(jnp.sin, out_shardings=P("x"))(N)  # which asks for set_mesh, as in JAX
+
+
 def test_a_layout_over_an_abstract_mesh_means_the_mesh_in_force_or_that_of_the_array():
     mesh = jax.make_mesh((2, 4), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
     asked, meant = NamedSharding(mesh.abstract_mesh, P("y", "x")), NamedSharding(mesh, P("y", "x"))

@@ -66,18 +66,24 @@ def in_memory(x, target):
     return layout.with_memory_kind("device" if target is MemorySpace.Device else "pinned_host")
 
 
-def of_mesh_in_force(spec: PartitionSpec, error: type = ValueError, where: str = "here") -> Sharding:
+def of_mesh_in_force(
+    spec: PartitionSpec, error: type = ValueError, where: str = "here", entered: bool = False
+) -> Sharding:
     """The layout that a bare PartitionSpec means.
 
-    Raises:
-      An ``error``: no mesh is in force.
+    Arguments:
+      spec: the PartitionSpec.
+      error: the class of the error where no mesh is in force.
+      where: what it was passed as, for the error.
+      entered: whether the mesh of ``with mesh:`` counts too.
     """
-    if context.mesh is None:
+    mesh = context.mesh or (context.physical_mesh if entered else None)
+    if mesh is None:
         raise error(
             f"{spec} is passed {where} and no mesh is in force that it could refer to; put one in force by "
             "`with jax.set_mesh(mesh):`, or pass a NamedSharding"
         )
-    return layouts.NamedSharding(context.mesh, spec)
+    return layouts.NamedSharding(mesh, spec)
 
 
 def over_abstract_mesh(target) -> bool:

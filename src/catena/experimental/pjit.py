@@ -17,8 +17,8 @@ def pjit(
     inline=False,
     compiler_options=None,
 ):
-    """``catena.jit(fun, in_shardings=in_shardings, ...)``."""
-    return _jit(
+    """``catena.jit(fun, in_shardings=in_shardings, ...)``, where PartitionSpecs may mean the mesh of ``with mesh:``."""
+    jitted = _jit(
         fun,
         in_shardings=in_shardings,
         out_shardings=out_shardings,
@@ -32,3 +32,6 @@ def pjit(
         inline=inline,
         compiler_options=compiler_options,
     )
+    if jitted._places is not None:
+        jitted._places = jitted._places._replace(entered=True)
+    return jitted

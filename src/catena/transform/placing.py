@@ -116,11 +116,14 @@ def put_argument(x: Array, asked: Placement) -> Array:
 
 
 class Places(NamedTuple):
-    """What the user asked of ``jit``, checked: trees with the places at their leaves, or one place for everything."""
+    """What the user asked of ``jit``, checked: trees with the places at their leaves, or one place for everything.
+    ``entered`` says that bare PartitionSpecs may mean the mesh of ``with mesh:`` (those of ``pjit``).
+    """
 
     in_shardings: tuple | None
     out_shardings: tuple | None
     everywhere: Placement | None
+    entered: bool = False
 
     def placing(self, in_tree, out_tree, closed) -> Placing:
         """What it means for arguments and results of these trees."""
@@ -151,7 +154,7 @@ class Places(NamedTuple):
             return [None] * out_tree.num_leaves
         tree, asked = self.out_shardings
         numbers = flatten_axes("jit out_shardings", out_tree, tree_unflatten(tree, range(len(asked))))
-        return [placement_asked(asked[i], "out_shardings") for i in numbers]
+        return [placement_asked(asked[i], "out_shardings", self.entered) for i in numbers]
 
     def arguments(self, in_tree) -> tuple:
         """Where each argument of this tree is put."""
@@ -169,7 +172,7 @@ class Places(NamedTuple):
                     f"of length {len(prefix)} for an args tuple of length {len(args)}"
                 )
             prefix = tuple(prefix)
-        return tuple(placement_asked(asked[i], "in_shardings") for i in broadcast_prefix(prefix, args))
+        return tuple(placement_asked(asked[i], "in_shardings", self.entered) for i in broadcast_prefix(prefix, args))
 
     def with_another_result(self) -> Places:
         """The same for a function that returns a pair: its result, and something that stays where it is."""
@@ -215,8 +218,8 @@ def places(name: str, shardings) -> tuple | None:
     return tree, tuple(leaf if wait else target_placement(leaf) for leaf, wait in zip(leaves, late, strict=True))
 
 
-def placement_asked(asked, name: str) -> Placement | None:
+def placement_asked(asked, name: str, entered: bool) -> Placement | None:
     """A place, where it is one; what the mesh in force gives devices, when the function is traced."""
     if isinstance(asked, PartitionSpec):
-        return placement_of(of_mesh_in_force(asked, RuntimeError, f"in {name} of jit"))
+        return placement_of(of_mesh_in_force(asked, RuntimeError, f"in {name} of jit", entered))
     return placement_of(on_devices(asked)) if isinstance(asked, Sharding) else asked
