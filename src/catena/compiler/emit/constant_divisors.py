@@ -55,6 +55,7 @@ def is_by_products(body: BodyWriter, i: int) -> bool:
 def _numbers(body: BodyWriter, i: int, width: int) -> list[str]:
     """The divisor, and the two numbers by which quotients are made, in all lanes."""
     s, pair = body.nest.stmts[i], body.layout.divisions.pair(i)
+    assert pair is not None  # see `is_by_products`
     by = float(body.nest.stmts[s.args[1]].attr)
     return [stages.untold(body, x, TYPES[s.type], width) for x in (by, *pair)]
 

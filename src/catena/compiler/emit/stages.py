@@ -95,5 +95,6 @@ def untold(body: BodyWriter, x: float, t: Type, width: int) -> str:
 
 def untold_bits(body: BodyWriter, number: int, type_: str, width: int) -> str:
     """What has these bits, likewise."""
-    is_told = body.e.sizes is None or body.short is not None
-    return body.e.splat(str(number) if is_told else body.e.sizes.named(type_, number), type_, width)
+    sizes = body.e.sizes
+    told = str(number) if sizes is None or body.short is not None else sizes.named(type_, number)
+    return body.e.splat(told, type_, width)

@@ -194,7 +194,8 @@ def summed(b, x, axes: tuple):
         return None
     batch = [d for d in range(x.ndim) if d in shared and d not in axes]
     contracted, batches = ([tuple(dims.index(d) for d in of) for dims in sides] for of in (axes, batch))
-    made = dot_general(b, *(a.args[0] for a in x.args), (contracted, batches), x.dtype)
+    lhs, rhs = (a.args[0] for a in x.args)
+    made = dot_general(b, lhs, rhs, (contracted, batches), x.dtype)
     order = [*batch, *free[0], *free[1]]
     return b.transpose(made, sorted(range(len(order)), key=order.__getitem__))
 

@@ -44,5 +44,5 @@ def _holds(wide: np.dtype, narrow: np.dtype) -> bool:
         return False
     least, most = int(iinfo(narrow).min), int(iinfo(narrow).max)
     if kinds[0] == "f":
-        return max(-least, most) <= min(2 << finfo(wide).nmant, finfo(wide).max)
+        return max(-least, most) <= min(float(2 << finfo(wide).nmant), float(finfo(wide).max))
     return iinfo(wide).min <= least and most <= iinfo(wide).max
