@@ -133,14 +133,14 @@ class Part(Pattern):
 
     def __init__(self, executable: Executable, made: Made):
         super().__init__(executable.parts, made)
-        self._executable = executable  # whose code stays in the process
+        self._native = executable.native  # whose code stays in the process
 
     def __call__(self, numbers: tuple) -> tuple[np.ndarray, ...]:
         """Its results.
 
         Raises: ArithmeticError where its code is gone.
         """
-        executable = self.filled([*numbers], self._executable.as_text)
+        executable = self.filled([*numbers], str)  # nobody reads its text
         if executable is None:
             raise ArithmeticError("code that is gone")
         return executable()
