@@ -8,7 +8,7 @@ import inspect
 import re
 from pathlib import Path
 
-from catena.numpy import late_methods, methods
+from catena.numpy import concrete_methods, late_methods, methods
 
 ROOT = Path(__file__).resolve().parent.parent
 STUB = ROOT / "src" / "catena" / "core" / "array_methods.pyi"
@@ -55,10 +55,10 @@ def text() -> str:
         lines.append(f"    def __{operator.name}__(self, other: ArrayLike, /) -> Array: ...{override}")
     # No __setitem__: it refuses, and a type checker says so before it does.
     late = {name: late_methods.loaded(name) for name in late_methods.LATE_METHODS}
-    for name, method in (methods.SIGNS | late | methods.METHODS | methods.ARRAY_METHODS).items():
+    for name, method in (methods.SIGNS | late | methods.METHODS | concrete_methods.METHODS).items():
         if name != "__setitem__":
             lines.append(f"    def {name}{signature_of(name, method)}: ...")
-    for name in (n for n in methods.PROPERTIES | methods.ARRAY_PROPERTIES if not n.startswith("_")):
+    for name in (n for n in methods.PROPERTIES | concrete_methods.PROPERTIES if not n.startswith("_")):
         lines += ["    @property", f"    def {name}(self) -> {PROPERTIES.get(name, 'Array')}: ..."]
     return "\n".join(lines) + "\n"
 
