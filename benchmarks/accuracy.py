@@ -356,8 +356,8 @@ of the function evaluated eagerly, compiled by `jit`, and by {theirs} on the CPU
 fewer for each function and type, which is few, as the references are slow. They stay away from zeros other than at the
 origin, and where results are normal numbers. "wrong" is a result without a correct digit. What follows a dot is a part
 of the domain, or of the result. The last column is where the worse of our two results is worst.
-Floats are computed in doubles and rounded once, or nearly so in pairs of floats (`i0e`, `i1e`), but where elementary
-functions are composed (`boxcox1p`, `factorial`, `kl_div`, `logit`, `xlogy`, `xlog1py`).
+Floats are computed in doubles and rounded once, or nearly so in pairs of floats (`dawsn`, `i0e`, `i1e`), but where
+elementary functions are composed (`boxcox1p`, `factorial`, `kl_div`, `logit`, `xlogy`, `xlog1py`).
 """
 
 SLOPES_HEAD = """

@@ -26,7 +26,7 @@ EVEN = {
     "bessel_difference": (fit_placed.bessel_difference, {"float": placed.BESSEL_DIFFERENCE_SINGLE}),
 }
 ODD = {
-    "dawsn": (fit_placed.dawson, {"double": placed.DAWSON, "float": placed.DAWSON_SINGLE}),
+    "dawsn": (fit_placed.dawson, {"double": placed.DAWSON, "float": paired.DAWSON}),
     "bessel_i1e": (fit_placed.bessel(1), {"float": paired.I1E}),
 }
 CASES = [(name, elem) for name, (_, tables) in (EVEN | ODD).items() for elem in tables]
@@ -37,8 +37,9 @@ def ends_of(table: lookup.Placed | lookup.Paired) -> np.ndarray:
     """Where pieces end."""
     if isinstance(table, lookup.Placed):
         return (np.arange(lookup.SIZE - 1) + 0.5) / table.scale
-    ends = np.float32([1, 1.5, 2, 3, 4, 6, 8, 12])  # every 2^22 floats
-    return (ends - table.offset) / table.scale
+    first = int(np.float32(table.offset).view(np.int32)) >> table.shift
+    ends = np.arange(first + 1, first + 1 + lookup.SIZE, dtype=np.int32) << table.shift
+    return (ends.view(np.float32) - table.offset) / table.scale
 
 
 def around_the_ends(table: lookup.Placed | lookup.Paired, scalar: type) -> np.ndarray:

@@ -3,7 +3,7 @@
 Below a split, exp(-x) or 1 times the series in z = x^2/4, I0 = 1 + z P(z) and I1 = x/2 (1 + z P(z)), whose terms all
 have one sign; beyond, Q(1/x) / sqrt(x), times exp(x) or 1. The minimax polynomials are by ``remez.py``, relative to
 the whole result, with errors below 2^-34 (2^-58). The form is that of NIST DLMF 10.25.2 and 10.40.1.
-Floats that are scaled have functions of their own (`bessel_of_floats.py`).
+Floats that are scaled have functions of their own (`of_floats.py`).
 """
 
 import math

@@ -14,12 +14,11 @@ import numpy as np
 
 from catena.core.named import NamedTuple
 
-from .fit_placed import bessel, over_argument
+from .fit_placed import bessel, dawson, over_argument
 from .fits import interpolant
 from .lookup import SIZE
 
-GOAL = mp.mpf(2) ** -31
-LEADING = 4  # coefficients that are sums
+GOAL = 1.2 * mp.mpf(2) ** -31  # of a function
 
 
 class Fit(NamedTuple):
@@ -29,6 +28,7 @@ class Fit(NamedTuple):
     scale: float
     offset: float
     shift: int
+    leading: int  # coefficients that are sums
 
     def pieces(self) -> Iterator[tuple[int, float, float]]:
         """The entry of each piece, its centre, and how far it reaches from there: the first is centred at zero."""
@@ -44,10 +44,11 @@ class Fit(NamedTuple):
         return max(centre + reach for _, centre, reach in self.pieces())
 
 
-# Pieces are so short that the fifth term is less than a hundredth of the function.
+# Pieces are so short that the first term that is none is less than a hundredth of the function.
 FITS = {
-    "I0E": Fit(bessel(0), 0.9375, 0.75, 22),
-    "I1E": Fit(over_argument(bessel(1), 0.5), 0.9375, 0.75, 22),
+    "I0E": Fit(bessel(0), 0.9375, 0.75, 22, 4),
+    "I1E": Fit(over_argument(bessel(1), 0.5), 0.9375, 0.75, 22, 4),
+    "DAWSON": Fit(over_argument(dawson, 1), 1.0, 0.5, 22, 4),
 }
 
 
@@ -61,11 +62,11 @@ def polynomial(function: Callable, centre: float, reach: float, degree: int) -> 
     return [c / mp.mpf(reach) ** k for k, c in enumerate(found)]
 
 
-def greatest_error(function: Callable, centre: float, reach: float, numbers: list) -> mp.mpf:
+def greatest_error(fit: Fit, centre: float, reach: float, numbers: list) -> mp.mpf:
     """That of the polynomial in the table, over the function."""
-    kept = [rounded(c) + (rounded(c - rounded(c)) if k < LEADING else 0.0) for k, c in enumerate(numbers)]
+    kept = [rounded(c) + (rounded(c - rounded(c)) if k < fit.leading else 0.0) for k, c in enumerate(numbers)]
     points = [reach * mp.cos(mp.pi * (k + mp.mpf("0.37")) / 40) for k in range(40)]
-    return max(abs(mp.polyval(kept[::-1], t) / function(centre + t) - 1) for t in points)
+    return max(abs(mp.polyval(kept[::-1], t) / fit.function(centre + t) - 1) for t in points)
 
 
 def fitted(fit: Fit) -> list[list]:
@@ -74,7 +75,7 @@ def fitted(fit: Fit) -> list[list]:
         rows: list = [None] * SIZE
         for entry, centre, reach in fit.pieces():
             numbers = polynomial(fit.function, centre, reach, degree)
-            if greatest_error(fit.function, centre, reach, numbers) > GOAL:
+            if greatest_error(fit, centre, reach, numbers) > GOAL:
                 break
             rows[entry] = [centre, *numbers]
         else:
@@ -92,10 +93,10 @@ def main() -> None:
     print("from .lookup import Paired")
     for name, fit in FITS.items():
         centres, *coefficients = fitted(fit)
-        leading = coefficients[:LEADING]
+        leading = coefficients[: fit.leading]
         low = [[c - rounded(c) for c in row] for row in leading]
         print(f"\n{name} = Paired(\n    {fit.end}, {fit.scale}, {fit.offset}, {fit.shift},\n{numbers(centres)[4:]}")
-        for rows in (leading, low, coefficients[LEADING:]):
+        for rows in (leading, low, coefficients[fit.leading :]):
             print("    (\n" + "\n".join(map(numbers, rows)) + "\n    ),")
         print(")  # fmt: skip")
 

@@ -88,7 +88,6 @@ def less_one(function):
 # Pieces end at 6.5 and 4, or at 8.
 FITS = {
     "DAWSON": Fit(over_argument(dawson, 1), less_one(far_dawson), 1.0, 6.5**2, GOAL),
-    "DAWSON_SINGLE": Fit(over_argument(dawson, 1), far_dawson, 1.625, 4.0**2, SINGLE),
     "DAWSON_SLOPE": Fit(dawson_slope, far_dawson_slope, 1.0, 6.5**2, GOAL),
     "DAWSON_SLOPE_SINGLE": Fit(dawson_slope, far_dawson_slope, 1.625, 4.0**2, SINGLE),
     "BESSEL_DIFFERENCE_SINGLE": Fit(bessel_difference, far_difference, 0.8125, 8.0, SINGLE),

@@ -100,12 +100,10 @@ def erfcx_slope(m, x, precision):
 def dawsn(m, x, precision):
     """exp(-x^2) times the integral of exp(t^2) from 0 to x: over x, far out over the limit 1 / (2 x)."""
     a = m.abs(x)
-    table = placed.DAWSON if precision < 1e-12 else placed.DAWSON_SINGLE
+    table = placed.DAWSON
     inverse = 1.0 / m.maximum(a, table.end)
     half, value = m.where(x < 0.0, -0.5, m.like(x, 0.5)) * inverse, table(m, a, inverse * inverse)
-    if table is placed.DAWSON:
-        return m.where(a > table.end, m.fma(half, value, half), x * value)
-    return m.where(a > table.end, half, x) * value
+    return m.where(a > table.end, m.fma(half, value, half), x * value)
 
 
 def dawsn_slope(m, x, precision):

@@ -12,7 +12,6 @@ from functools import cache
 from . import (
     algorithms,
     bessel,
-    bessel_of_floats,
     constant_divisors,
     error_function,
     exponential,
@@ -20,6 +19,7 @@ from . import (
     inverse,
     inverses,
     logarithm,
+    of_floats,
     payne_hanek,
     powers,
     remainder,
@@ -79,9 +79,10 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
 }
 ALGORITHMS = {name: written(fun) for name, fun in algorithms.ALGORITHMS.items()}
 ALGORITHMS["ndtr"] = of_each_type(error_function.normal_distribution, ALGORITHMS["ndtr"])
+ALGORITHMS["dawsn"] = of_each_type(of_floats.dawsn, ALGORITHMS["dawsn"])
 BESSEL = {
-    "bessel_i0e": of_each_type(bessel_of_floats.i0e, written(bessel.bessel_i0e)),
-    "bessel_i1e": of_each_type(bessel_of_floats.i1e, written(bessel.bessel_i1e)),
+    "bessel_i0e": of_each_type(of_floats.i0e, written(bessel.bessel_i0e)),
+    "bessel_i1e": of_each_type(of_floats.i1e, written(bessel.bessel_i1e)),
 }
 EXACT = {"rem": remainder.rem}
 APART = {name: functools.partial(fun, Written) for name, fun in algorithms.APART.items()}  # not for others to call

@@ -1,7 +1,7 @@
-"""Modified Bessel functions of floats, exponentially scaled, nearly as exact as doubles that are rounded.
+"""Special functions of floats, nearly as exact as doubles that are rounded, but in pairs of floats.
 
-By pieces in pairs of floats, beyond which they are the polynomial of `bessel.py` in 1 / x over the root of x, with what
-is rounded off these added at the end.
+By pieces (`paired.py`) up to some number, beyond which Bessel functions are the polynomial of `bessel.py` in 1 / x over
+the root of x, and Dawson's integral is its asymptotic series, with what is rounded off these added at the end.
 """
 
 import math
@@ -24,6 +24,29 @@ def i1e(x: Value) -> Value:
     near = minimum(a, SINGLE["split"])
     ratio = paired.I1E(near)
     return copysign(_or_beyond(a, fma(near, ratio.high, near * ratio.low), 1), x)
+
+
+DAWSON_SERIES = tuple(math.prod(range(1, 2 * k, 2)) / 2**k for k in range(1, 9))  # in 1 / x^2, DLMF 7.12.1
+DAWSON_END = 7.5
+
+
+def dawsn(x: Value) -> Value:
+    """Dawson's integral."""
+    a = fabs(x)
+    near, far = minimum(a, DAWSON_END), a >= DAWSON_END
+    ratio = paired.DAWSON(near)
+    value = fma(near, ratio.high, near * ratio.low)
+    return copysign(if_any(far, lambda: [select(far, _dawsn_beyond(a), value)], [value])[0], x)
+
+
+def _dawsn_beyond(a: Value) -> Value:
+    large = minimum(maximum(a, DAWSON_END), a.format.max)
+    inverse = 1.0 / large
+    u, half, lost = inverse * inverse, 0.5 * inverse, fma(-inverse, large, 1.0)
+    lost_of_u = fma(inverse, inverse, -u) + 2.0 * u * lost
+    series = horner(u, DAWSON_SERIES)
+    more = fma(u, series, fma(lost_of_u, series, lost))
+    return select(a < math.inf, fma(half, more, half), 0.0)
 
 
 def _or_beyond(a: Value, near: Value, order: int) -> Value:
