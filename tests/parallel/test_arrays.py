@@ -155,6 +155,23 @@ def test_pjit_reads_specs_by_the_mesh_that_was_entered():
         jax.jit(jnp.sin, out_shardings=P("x"))(N)  # which asks for set_mesh, as in JAX
 
 
+def test_shapes_of_results_tell_the_shardings_that_were_asked_for():
+    f = jax.jit(lambda x: {"double": 2 * x, "sum": x.sum()}, out_shardings={"double": on("x", "y"), "sum": None})
+    lowered = f.lower(N)
+    for found in (
+        jax.eval_shape(f, N),
+        f.eval_shape(N),
+        f.trace(N).out_info,
+        lowered.out_info,
+        lowered.compile().out_info,
+    ):
+        assert found["double"] == jax.ShapeDtypeStruct((8, 8), jnp.float32, sharding=on("x", "y"))
+        assert found["sum"] == jax.ShapeDtypeStruct((), jnp.float32)
+    one = SingleDeviceSharding(D[3])
+    assert jax.eval_shape(jax.jit(jnp.sin, out_shardings=one), 1.0).sharding == one
+    assert jax.eval_shape(jax.jit(jnp.sin, in_shardings=on("x")), N).sharding is None
+
+
 def test_a_layout_over_an_abstract_mesh_means_the_mesh_in_force_or_that_of_the_array():
     mesh = jax.make_mesh((2, 4), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
     asked, meant = NamedSharding(mesh.abstract_mesh, P("y", "x")), NamedSharding(mesh, P("y", "x"))

@@ -96,13 +96,16 @@ def eval_shape(fun: Callable, *args, **kwargs):
       args, kwargs: its arguments, or ``ShapeDtypeStruct``s in their place, whose dimensions may be symbolic
         (``jax.export.symbolic_shape``): ``fun`` is then traced several times, with numbers in place of these.
     Returns:
-      A tree like the result of ``fun``, with a ``ShapeDtypeStruct`` for each array.
+      A tree like the result of ``fun``, with a ``ShapeDtypeStruct`` for each array; of a jitted function with the
+      shardings that its ``out_shardings`` asked for.
 
     >>> import catena as jax, catena.numpy as jnp
     >>> jax.eval_shape(jnp.dot, jax.ShapeDtypeStruct((2, 3), jnp.float32), jnp.ones(3))
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
     check_function(fun)
+    if getattr(fun, "_places", None) is not None:  # a jitted function that says where its results lie
+        return fun.eval_shape(*args, **kwargs)
     if given := symbolic_shapes.symbolic((args, kwargs)):
         return symbolic_shapes.shapes(functools.partial(eval_shape, fun), args, kwargs, given)
     with boundary:

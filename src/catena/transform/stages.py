@@ -114,8 +114,14 @@ class Stage(Face):
 
     @property
     def out_info(self):
-        """The shapes and dtypes of the result, as a tree."""
-        return tree_unflatten(self._call.out_tree, [struct_of(a) for a in self._call.closed.out_avals])
+        """The shapes and dtypes of the result, as a tree, with the shardings that ``out_shardings`` asked for."""
+        avals, placing = self._call.closed.out_avals, self._call.placing
+        places = placing.results if placing is not None else [None] * len(avals)
+        infos = [
+            struct_of(a) if p is None else struct_of(a).update(sharding=sharding_of(p))
+            for a, p in zip(avals, places, strict=True)
+        ]
+        return tree_unflatten(self._call.out_tree, infos)
 
     @property
     def donate_argnums(self) -> tuple:
