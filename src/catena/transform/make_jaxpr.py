@@ -104,8 +104,9 @@ def eval_shape(fun: Callable, *args, **kwargs):
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
     check_function(fun)
-    if getattr(fun, "_places", None) is not None:  # a jitted function that says where its results lie
-        return fun.eval_shape(*args, **kwargs)
+    jitted: Any = fun
+    if getattr(fun, "_places", None) is not None:  # says where its results lie
+        return jitted.eval_shape(*args, **kwargs)
     if given := symbolic_shapes.symbolic((args, kwargs)):
         return symbolic_shapes.shapes(functools.partial(eval_shape, fun), args, kwargs, given)
     with boundary:
