@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr
