@@ -89,7 +89,7 @@ def trace(fun, args, kwargs, static: tuple, traced_for: str):
     return ClosedJaxpr(jaxpr, consts), result["tree"]
 
 
-def eval_shape(fun: Callable, *args, **kwargs):
+def eval_shape(fun, *args, **kwargs):
     """The shapes and dtypes of what ``fun`` would return, without computing anything.
 
     Arguments:
