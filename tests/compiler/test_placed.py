@@ -22,12 +22,12 @@ from shares import alternate
 
 EVEN = {
     "dawsn_slope": (fit_placed.dawson_slope, {"double": placed.DAWSON_SLOPE, "float": placed.DAWSON_SLOPE_SINGLE}),
-    "bessel_i0e": (fit_placed.bessel(0), {"float": paired.I0E}),
-    "bessel_difference": (fit_placed.bessel_difference, {"float": placed.BESSEL_DIFFERENCE_SINGLE}),
+    "bessel_i0e": (fit_paired.bessel(0), {"float": paired.I0E}),
+    "bessel_difference": (fit_paired.bessel_difference, {"float": paired.BESSEL_DIFFERENCE}),
 }
 ODD = {
     "dawsn": (fit_placed.dawson, {"double": placed.DAWSON, "float": paired.DAWSON}),
-    "bessel_i1e": (fit_placed.bessel(1), {"float": paired.I1E}),
+    "bessel_i1e": (fit_paired.bessel(1), {"float": paired.I1E}),
 }
 CASES = [(name, elem) for name, (_, tables) in (EVEN | ODD).items() for elem in tables]
 FORMATS = {"float": np.float32, "double": np.float64}

@@ -9,7 +9,7 @@ Floats that are scaled have functions of their own (`of_floats.py`).
 import math
 from typing import Any
 
-from . import fitted, placed
+from . import fitted
 from .polynomials import fitted_to
 
 # Splits and polynomials P and Q, low power first, by order; for results in single and in double precision.
@@ -109,21 +109,10 @@ def bessel_i1e(m, x, precision):
 def bessel_difference(m, x, precision):
     """exp(-|x|) (I0(x) - I1(|x|)), which is far less than its terms are far out."""
     a = m.abs(x)
-    if precision > 1e-12:
-        return _difference_in_single(m, a)
     near = a < 20.0
     inverse = 1.0 / m.where(near, 20.0, a)
     far = inverse * m.sqrt(inverse) * fitted_to(m, fitted.BESSEL_DIFFERENCE_FAR, inverse)
     return m.where(near, fitted_to(m, fitted.BESSEL_DIFFERENCE, m.where(near, a, 20.0)), far)
-
-
-def _difference_in_single(m, a):
-    table = placed.BESSEL_DIFFERENCE_SINGLE
-    # Of those whose inverse root is no float but zero, something as small.
-    root = m.short_rsqrt(m.maximum(m.where(a > ENDLESS, ENDLESS, a), table.end))
-    inverse = root * root
-    value = table(m, a, inverse)
-    return m.where(a > table.end, inverse * root * value, value)
 
 
 def bessel_i0(m, x, precision):

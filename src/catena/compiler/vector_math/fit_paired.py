@@ -14,8 +14,8 @@ import numpy as np
 
 from catena.core.named import NamedTuple
 
-from .fit_placed import bessel, dawson, over_argument
-from .fits import interpolant
+from .fit_placed import dawson, over_argument
+from .fits import bessel_difference, interpolant
 from .lookup import SIZE
 
 GOAL = 1.2 * mp.mpf(2) ** -31  # of a function
@@ -44,10 +44,15 @@ class Fit(NamedTuple):
         return max(centre + reach for _, centre, reach in self.pieces())
 
 
+def bessel(order: int):
+    return lambda x: mp.exp(-x) * mp.besseli(order, x)
+
+
 # Pieces are so short that the first term that is none is less than a hundredth of the function.
 FITS = {
     "I0E": Fit(bessel(0), 0.9375, 0.75, 22, 4),
     "I1E": Fit(over_argument(bessel(1), 0.5), 0.9375, 0.75, 22, 4),
+    "BESSEL_DIFFERENCE": Fit(bessel_difference, 0.9375, 0.75, 22, 4),
     "DAWSON": Fit(over_argument(dawson, 1), 1.0, 0.5, 22, 4),
 }
 

@@ -14,7 +14,7 @@ import mpmath as mp  # type: ignore[import-untyped]
 
 from catena.core.named import NamedTuple
 
-from .fits import bessel_difference, interpolant
+from .fits import interpolant
 from .lookup import SIZE
 
 GOAL, SINGLE = mp.mpf(2) ** -56, mp.mpf(2) ** -32
@@ -68,29 +68,15 @@ def far_dawson_slope(v):
     return (1 - far_dawson(v)) / v if v > mp.mpf(10) ** -20 else mp.mpf(-1) / 2
 
 
-def bessel(order: int):
-    return lambda x: mp.exp(-x) * mp.besseli(order, x)
-
-
-def far(function):
-    """The root of x times a function of x = 1 / u, whose limit is that of all Bessel functions."""
-    return lambda u: function(1 / u) / mp.sqrt(u) if u > mp.mpf(10) ** -20 else 1 / mp.sqrt(2 * mp.pi)
-
-
-def far_difference(u):
-    return u ** -mp.mpf("1.5") * bessel_difference(1 / u) if u > mp.mpf(10) ** -12 else 1 / mp.sqrt(8 * mp.pi)
-
-
 def less_one(function):
     return lambda v: function(v) - 1 if v > mp.mpf(10) ** -20 else v / 2
 
 
-# Pieces end at 6.5 and 4, or at 8.
+# Pieces end at 6.5 and 4.
 FITS = {
     "DAWSON": Fit(over_argument(dawson, 1), less_one(far_dawson), 1.0, 6.5**2, GOAL),
     "DAWSON_SLOPE": Fit(dawson_slope, far_dawson_slope, 1.0, 6.5**2, GOAL),
     "DAWSON_SLOPE_SINGLE": Fit(dawson_slope, far_dawson_slope, 1.625, 4.0**2, SINGLE),
-    "BESSEL_DIFFERENCE_SINGLE": Fit(bessel_difference, far_difference, 0.8125, 8.0, SINGLE),
 }
 
 

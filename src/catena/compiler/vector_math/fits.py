@@ -25,6 +25,7 @@ GOALS = dict.fromkeys(
         "EXP_SINGLE",
         "LGAMMA_SINGLE",
         "ERFCX_SLOPE_SINGLE",
+        "BESSEL_DIFFERENCE_FAR_SINGLE",
     ),
     SINGLE,
 ) | {
@@ -34,6 +35,7 @@ GOALS = dict.fromkeys(
 }
 BY_POWERS = (  # of small numbers
     *("LOG_SINGLE", "LOG_EXCESS_SINGLE", "EXP_SINGLE", "LGAMMA_SINGLE", "STIRLING_SINGLE", "TANH_POWER"),
+    "BESSEL_DIFFERENCE_FAR_SINGLE",
 )
 X0 = mp.findroot(mp.ei, 0.37)  # the zero of the exponential integral
 C0 = mp.findroot(mp.ci, 0.6)  # the first zero of the cosine integral
@@ -134,6 +136,7 @@ FITS = {
     "ERFCX_SLOPE": two_pieces(falling_of_erfcx, (1, 2, 4, 8)),
     "BESSEL_DIFFERENCE": two_pieces(bessel_difference, (0, 3, 8, 20)),
     "BESSEL_DIFFERENCE_FAR": [(of_inverse(lambda x: x * mp.sqrt(x) * bessel_difference(x)), 0, INVERSE / 20)],
+    "BESSEL_DIFFERENCE_FAR_SINGLE": [(of_inverse(lambda x: x * mp.sqrt(x) * bessel_difference(x)), 0, INVERSE / 12)],
     "ERFCX_SLOPE_SINGLE": [(scaled_falling_of_erfcx, -1, 1)],
     "QUANTILE_CENTRE_SINGLE": [(of_root(quantile_factor, 1), 0, 5.5)],
     "QUANTILE_SINGLE": two_pieces(lambda root: quantile_factor(root**2), (2.3, 4.3, 10.2)),

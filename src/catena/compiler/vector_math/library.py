@@ -80,6 +80,7 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
 ALGORITHMS = {name: written(fun) for name, fun in algorithms.ALGORITHMS.items()}
 ALGORITHMS["ndtr"] = of_each_type(error_function.normal_distribution, ALGORITHMS["ndtr"])
 ALGORITHMS["dawsn"] = of_each_type(of_floats.dawsn, ALGORITHMS["dawsn"])
+ALGORITHMS["bessel_difference"] = of_each_type(of_floats.bessel_difference, ALGORITHMS["bessel_difference"])
 BESSEL = {
     "bessel_i0e": of_each_type(of_floats.i0e, written(bessel.bessel_i0e)),
     "bessel_i1e": of_each_type(of_floats.i1e, written(bessel.bessel_i1e)),

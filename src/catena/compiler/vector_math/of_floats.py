@@ -1,14 +1,17 @@
 """Special functions of floats, nearly as exact as doubles that are rounded, but in pairs of floats.
 
-By pieces (`paired.py`) up to some number, beyond which Bessel functions are the polynomial of `bessel.py` in 1 / x over
-the root of x, and Dawson's integral is its asymptotic series, with what is rounded off these added at the end.
+By pieces (`paired.py`) up to some number, beyond which Bessel functions are polynomials in 1 / x over the root of x,
+and Dawson's integral is its asymptotic series, with what is rounded off these added at the end.
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from . import paired
+from catena.core.named import NamedTuple
+
+from . import fitted, paired
 from .bessel import SINGLE
 from .double_double import fast_two_sum, total
 from .text import Value, copysign, fabs, fma, horner, if_any, maximum, minimum, select, sqrt
@@ -49,22 +52,53 @@ def _dawsn_beyond(a: Value) -> Value:
     return select(a < math.inf, fma(half, more, half), 0.0)
 
 
+def bessel_difference(x: Value) -> Value:
+    """i0e(x) less i1e(|x|)."""
+    a = fabs(x)
+    near, far = total(paired.BESSEL_DIFFERENCE(minimum(a, SINGLE["split"]))), a >= SINGLE["split"]
+    return if_any(far, lambda: [select(far, _difference_beyond(a), near)], [near])[0]
+
+
+def _difference_beyond(a: Value) -> Value:
+    ratio = _over_root(a, fitted.BESSEL_DIFFERENCE_FAR_SINGLE[0][2])
+    result = ratio.u * ratio.value
+    lost = fma(ratio.rest, ratio.inverse, ratio.value * ratio.off)
+    lost = fma(ratio.u, lost, fma(ratio.u, ratio.value, -result))
+    return select(a < math.inf, result + lost, 0.0)
+
+
 def _or_beyond(a: Value, near: Value, order: int) -> Value:
     far = a >= SINGLE["split"]  # where no piece is
-    return if_any(far, lambda: [select(far, _beyond(a, order), near)], [near])[0]
+
+    def beyond() -> Value:
+        ratio = _over_root(a, SINGLE[order][1])
+        return select(a < math.inf, fma(ratio.rest, ratio.inverse, ratio.value), 0.0)
+
+    return if_any(far, lambda: [select(far, beyond(), near)], [near])[0]
 
 
-def _beyond(a: Value, order: int) -> Value:
-    first, *others = SINGLE[order][1]
+class Ratio(NamedTuple):
+    """value + rest * inverse, where inverse is that of a root; u is that of a number, over 1 + off."""
+
+    value: Value
+    rest: Value
+    inverse: Value
+    u: Value
+    off: Value
+
+
+def _over_root(a: Value, numbers: Sequence[float]) -> Ratio:
+    """A polynomial in 1 / a over the root of a, beyond the pieces."""
+    first, *others = numbers
     high = float(np.float32(first))
     large = minimum(maximum(a, SINGLE["split"]), a.format.max)
     root = sqrt(large)
     inverse = 1.0 / root
     u = inverse * inverse
-    rest = horner(u, others)
-    product = u * rest
-    value = fast_two_sum(u.like(high), product)
-    low = value.low + (fma(u, rest, -product) + fma(product, fma(-u, large, 1.0), first - high))
-    result = value.high * inverse
-    lost = fma(-result, root, value.high) + low - result * (0.5 * inverse) * fma(-root, root, large)
-    return select(a < math.inf, fma(lost, inverse, result), 0.0)
+    series, off = horner(u, others), fma(-u, large, 1.0)
+    product = u * series
+    top = fast_two_sum(u.like(high), product)
+    low = top.low + (fma(u, series, -product) + fma(product, off, first - high))
+    value = top.high * inverse
+    rest = fma(-value, root, top.high) + low - value * (0.5 * inverse) * fma(-root, root, large)
+    return Ratio(value, rest, inverse, u, off)
