@@ -173,7 +173,7 @@ class Whole(NamedTuple):
 _AT_ONCE = """
 any_mean any_variance average any_nanmean any_nanvar nanstd accumulate any_nansum trapezoid cov corrcoef sem matmul dot
 dot_product_attention softmax log_softmax logsumexp logmeanexp standardize any_vdot convolve correlate convolve2d
-correlate2d fftconvolve detrend dct idct cholesky cho_factor lu_factor lu qr svd hessenberg schur polar eigh tridiagonal
+correlate2d fftconvolve detrend dct idct cholesky lu_factor lu qr svd hessenberg schur polar eigh tridiagonal
 solve cho_solve lu_solve solve_triangular triangular_solve pdf logpdf transform map_coordinates einsum any_norm
 vector_norm matrix_norm cond histogram segment_sum segment_prod conv_general_dilated conv_transpose
 conv_general_dilated_patches ragged_dot scaled_matmul vecdot tensordot sph_harm_y dctn idctn stft csd welch istft eig

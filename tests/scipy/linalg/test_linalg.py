@@ -403,3 +403,12 @@ def test_equations_of_real_matrices_go_by_the_real_schur_form():
     assert_near(root @ root, a)
     np.testing.assert_allclose(np.imag(root), 0, atol=1e-5)
     assert_near(a @ x + x @ a, c)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_which_triangle_a_cholesky_factor_is_stays_a_bool(lower):
+    a = jnp.array([[4.0, 2.0], [2.0, 2.0]])
+    for _ in range(4):  # functions of the library may be compiled when they are called again
+        c, is_lower = linalg.cho_factor(a, lower=lower)
+        assert is_lower is lower
+        np.testing.assert_allclose(linalg.cho_solve((c, is_lower), jnp.array([8.0, 6.0])), [1.0, 2.0], rtol=1e-6)

@@ -39,7 +39,6 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
     return adjoint(lax.linalg.cholesky(adjoint(a), symmetrize_input=False))
 
 
-@whole
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
