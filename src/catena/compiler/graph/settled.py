@@ -71,19 +71,19 @@ def found(region: Region) -> list[Value]:
     for v in reversed(region.values):
         if v.number in read:
             total = work.get(v.number)
-            if total is not None and total < FLOOR:
-                continue  # as what it is made from
-            if total is not None and _is_worth_it(v, total):
-                last.append(v)
-            else:
-                read |= {a.number for a in v.args}
+            if total is not None and _is_costly(v, total):  # asked first: what hangs on no extent
+                if total < FLOOR:
+                    continue  # as what it is made from
+                if total <= MOST and _can_stay(v):
+                    last.append(v)
+                    continue
+            read |= {a.number for a in v.args}
     return _some(last[::-1])
 
 
-def _is_worth_it(v: Value, total: int) -> bool:
-    """Whether a value that takes so long is to be a constant."""
-    is_costly = _node(v).form in WHOLE or total >= COSTLY_FROM * v.size  # asked first: what hangs on no extent
-    return is_costly and total <= MOST and _can_stay(v)
+def _is_costly(v: Value, total: int) -> bool:
+    """Whether a value takes long for its size, or is made whole."""
+    return _node(v).form in WHOLE or total >= COSTLY_FROM * v.size
 
 
 def _some(values: list[Value]) -> list[Value]:
