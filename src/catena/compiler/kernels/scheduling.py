@@ -261,7 +261,8 @@ def _sets(step: int, memory: Memory) -> int:
 
 AT_ONCE, FEWER_AT_ONCE, LONG_BODY = 8, 4, 8  # rows; and the statements from which on they are fewer
 MOST_AT_ONCE = 128  # elements
-SHARED_FROM, FOR_THREADS = 1 << 17, 8  # iterations from which threads share rows; and the times that are left to them
+APART = 4  # rows that do not wait for each other: more take more pointers than there are registers
+SHARED_FROM, FOR_THREADS = 1 << 17, 2  # iterations from which threads share rows; and the times that are left to them
 
 
 def _interleave(nest: Nest) -> None:
@@ -274,7 +275,7 @@ def _interleave(nest: Nest) -> None:
     if not free or nest.order[-1] in independent or moving or nest.is_checked or len(nest.stmts) > TILED:
         return
     rows = nest.extents[free[-1]]
-    most = AT_ONCE if nest.trips < SHARED_FROM else min(AT_ONCE, rows // FOR_THREADS)
+    most = APART if nest.trips < SHARED_FROM else min(APART, rows // FOR_THREADS)
     count = next((k for k in range(most, 1, -1) if rows % k == 0), 1)
     if count > 1:
         nest.together = Together(free[-1], count, "apart")
