@@ -266,3 +266,58 @@ def test_fourier_transforms_by_scipy(kind, public, monkeypatch):
     x = normal(3, 12, dtype=np.float32 if kind == "rfft" else np.complex64)
     lengths = (22,) if kind == "irfft" else (12,)
     np.testing.assert_allclose(fourier.transform(kind, x, lengths), getattr(np.fft, kind)(x), rtol=1e-5, atol=1e-5)
+
+
+# ---- what is asked for twice
+
+RESULTS = {  # what the step is called, what is asked for, and NumPy's
+    "eigh": (
+        "lapack ssyevd",
+        lambda x: jnp.sum(jnp.linalg.eigh(x)[0]) + jnp.abs(jnp.linalg.eigh(x)[1]),
+        lambda x: np.trace(x) + np.abs(np.linalg.eigh(x)[1]),
+    ),
+    "svd": (
+        "lapack sgesdd",
+        lambda x: jnp.linalg.norm(x, "nuc") / jnp.linalg.norm(x, 2),
+        lambda x: np.linalg.norm(x, "nuc") / np.linalg.norm(x, 2),
+    ),
+    "qr": (
+        "lapack sgeqrf",
+        lambda x: jnp.linalg.qr(x)[0] @ jnp.linalg.qr(x)[1],
+        lambda x: x,
+    ),
+    "lu": (
+        "small_matrices lu",
+        lambda x: jnp.linalg.inv(x) * jnp.linalg.det(x),
+        lambda x: np.linalg.inv(x) * np.linalg.det(x),
+    ),
+    "sort": (
+        "sort 12 rows",
+        lambda x: jnp.sort(x)[:, 0] - jnp.sort(x)[:, -1],
+        lambda x: x.min(1) - x.max(1),
+    ),
+    "fft": (
+        "short rows",
+        lambda x: jnp.abs(jnp.fft.fft(x)) + jnp.imag(jnp.fft.fft(x)),
+        lambda x: np.abs(np.fft.fft(x)) + np.imag(np.fft.fft(x)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_what_is_asked_for_twice_is_done_once(name):
+    step, f, expected = RESULTS[name]
+    x = normal(12, 12, dtype=np.float32)
+    x = x + x.T + 8 * np.diag(np.arange(12, dtype=np.float32))
+    assert jax.jit(f).lower(x).compile().as_text("program").count(step) == 1
+    np.testing.assert_allclose(jax.jit(f)(x), expected(x.astype(np.float64)), rtol=2e-4, atol=2e-3)
+
+
+def test_the_gradient_of_singular_values_decomposes_once():
+    x = normal(12, 9, dtype=np.float32)
+    gradient = jax.jit(jax.value_and_grad(lambda x: jnp.linalg.norm(x, 2)))
+    assert gradient.lower(x).compile().as_text("program").count("lapack") == 1
+    u, s, vh = np.linalg.svd(x.astype(np.float64))
+    value, slope = gradient(x)
+    np.testing.assert_allclose(value, s[0], rtol=1e-5)
+    np.testing.assert_allclose(slope, np.outer(u[:, 0], vh[0]), atol=1e-4)

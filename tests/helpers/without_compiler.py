@@ -261,6 +261,8 @@ ROWS = [
      "test_arrays_that_are_stacked_for_a_fold_are_not_written",
      "test_numbers_that_are_results_are_no_array_where_they_are_read",
      "test_parts_are_read_where_they_lie_by_a_choice_too"),
+    (TEXTS, "compiler/test_library.py", "test_what_is_asked_for_twice_is_done_once",
+     "test_the_gradient_of_singular_values_decomposes_once"),
     (GRAPHS, "compiler/test_library.py", "test_cholesky_and_triangular_solve",
      "test_cholesky_of_an_indefinite_matrix_is_nan", "test_factorisations", "test_eigenvalues",
      "test_batches_shared_out_among_threads", "test_tridiagonal_solve", "test_fft"),

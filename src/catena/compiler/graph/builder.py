@@ -28,6 +28,7 @@ from catena.compiler.graph import (
 )
 from catena.compiler.graph.checks import Checks
 from catena.compiler.graph.forms import (
+    FORMS,
     NOTHING,
     OPS,
     REDUCTIONS,
@@ -101,17 +102,16 @@ class Builder:
         values.append(new)
         return new
 
-    def multi(
-        self, form: str, args: Sequence[Value], outs: Sequence[tuple], params: Any = NOTHING, effect: bool = False
-    ) -> list[Value]:
-        """The results of a node that has several; `outs` lists their (shape, dtype)."""
+    def multi(self, form: str, args, outs, params: Any = NOTHING, effect: bool = False, key: Any = None) -> list[Value]:
+        """The results of a node that has several; `outs` lists their (shape, dtype). A pure one is made once, too."""
         outs = [(wholes(shape), np.dtype(dtype)) for shape, dtype in outs]
-        node = self._append(form, (), np.dtype(np.int8), tuple(args), params)
+        of, key = (form, (), np.dtype(np.int8), tuple(args), params), (tuple(outs), params) if key is None else key
+        node = self.value(*of, key) if FORMS[form].pure else self._append(*of)
         if effect:
             self.region.effects.append(node)
-        results = [self._append("output", s, d, (node,), Output(i)) for i, (s, d) in enumerate(outs)]
-        node.results = results
-        return results
+        if not node.results:
+            node.results = [self._append("output", s, d, (node,), Output(i)) for i, (s, d) in enumerate(outs)]
+        return node.results
 
     def input(self, shape, dtype) -> Value:
         new = self._append("input", tuple(shape), np.dtype(dtype), (), Input(len(self.region.inputs)))

@@ -156,7 +156,7 @@ class Fourier(NamedTuple):
 class Lapack(NamedTuple):
     routine: str
     plan: tuple  # its arguments: see `runtime.lapack_calls`
-    copies: dict[int, int]  # results that start as copies of operands
+    copies: tuple[tuple[int, int], ...]  # pairs of a result and the operand that it starts as a copy of
     batch: int
 
 

@@ -58,7 +58,8 @@ def call(b, routine: Call, ins: list, batch: tuple) -> list:
     """A LAPACK routine on every batch member."""
     specs = [((*batch, *shape), dtype) for shape, dtype in routine.results]
     arguments = lapack_calls.with_sizes(routine.given, _workspace_sizes(routine.routine, routine.given))
-    return b.multi("lapack", ins, specs, Lapack(routine.routine, arguments, routine.copies, math.prod(batch)))
+    params = Lapack(routine.routine, arguments, tuple(routine.copies.items()), math.prod(batch))
+    return b.multi("lapack", ins, specs, params, key=(routine.routine, routine.given))  # sizes of workspaces follow
 
 
 _workspace_sizes = computed(lapack_calls.workspace_sizes)  # so another length does without a plan, but not unasked

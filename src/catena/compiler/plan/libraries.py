@@ -64,7 +64,7 @@ def small_matrices(p: Planner, frame: Frame, i: int, node: Value) -> None:
 
 def _result(p: Planner, frame: Frame, i: int, node: Value, k: int):
     """Memory of a result, which starts as an operand where the routine overwrites that."""
-    out, copies = node.results[k], node.params.copies
+    out, copies = node.results[k], dict(node.params.copies)
     if k not in copies:
         return p.define(frame, out)
     operand = node.args[copies[k]]

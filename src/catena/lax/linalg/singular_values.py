@@ -71,13 +71,14 @@ def _svd_abstract(x, *, full_matrices, compute_uv):
 
 
 def _svd_jvp(primals, tangents, *, full_matrices, compute_uv):
-    outs = svd_p.bind(*primals, full_matrices=full_matrices, compute_uv=compute_uv)
     t = tangents[0]
     if type(t) is Zero:
+        outs = svd_p.bind(*primals, full_matrices=full_matrices, compute_uv=compute_uv)
         return outs, [Zero.of_primal(o) for o in outs]
-    if not compute_uv:
-        _, u, vh = svd_p.bind(*primals, full_matrices=False, compute_uv=True)
-        return outs, [_real(diagonal(mm(adjoint(u), t, adjoint(vh))))]
+    if not compute_uv:  # the vectors are needed, and come with the values
+        s, u, vh = svd_p.bind(*primals, full_matrices=False, compute_uv=True)
+        return [s], [_real(diagonal(mm(adjoint(u), t, adjoint(vh))))]
+    outs = svd_p.bind(*primals, full_matrices=full_matrices, compute_uv=True)
     return outs, _svd_tangents(*outs, t)
 
 
