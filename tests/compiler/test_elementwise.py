@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import catena as jax
 import catena.numpy as jnp
 from catena.compiler.graph import types
 from compiled import check, run
@@ -295,3 +296,16 @@ def test_complex_binary():
     check(lambda b, r: b.map("complex", r, b.map("neg", r)), (r - 1j * r).astype(np.complex64), r)
     check(lambda b, x: b.map("real", x), x.real, x)
     check(lambda b, x: b.map("imag", x), x.imag, x)
+
+
+def test_large_results_that_are_one_number_are_each_filled():
+    """Not copied from another, which would be read: zeros for two averages, gradients of what nothing hangs on."""
+    zeros = lambda x: (jnp.zeros_like(x), jnp.zeros_like(x))
+    unused = jax.grad(lambda x, y: jnp.float32(2), (0, 1))
+    x = jnp.ones(1 << 16)
+    for f, args in ((zeros, (x,)), (unused, (x, x))):
+        steps = jax.jit(f).lower(*args).compile().as_text("program").split("\n")
+        assert sum(step.startswith("  launch 65536") for step in steps) == 2 and "  copy" not in steps
+        for out in jax.jit(f)(*args):
+            np.testing.assert_array_equal(out, np.zeros(1 << 16, np.float32))
+    assert "  copy" in jax.jit(zeros).lower(jnp.ones(8)).compile().as_text("program").split("\n")

@@ -7,7 +7,7 @@
     inset         updates at known places are choices, element by element          Region -> Region
     trim          what is joined or padded and not read is left out, and zeros; folded stacks  Region -> Region
     turn          products that are only read transposed are computed so; of scaled operands  Region -> Region
-    small         products of exponentials are told that these may be subnormal; divisors are inverted  Region -> Region
+    small         products that may be subnormal are told so; divisors inverted; equal results filled  Region -> Region
     fuse          which values are stored, and which loop nests compute them       Region -> Fused
     stitch        kernels over the same rows run together, block by block          Fused -> Fused
     epilogues     the kernel after a product runs on each block of its rows        Fused -> Fused
@@ -25,6 +25,7 @@ from catena.compiler.graph import (
     alike_places,
     carried,
     counted,
+    filled,
     insets,
     intervals,
     inverted_rows,
@@ -124,7 +125,7 @@ def _turn(region: Region, machine: Machine) -> Region:
 def _small(region: Region, machine: Machine) -> Region:
     if machine.stops_at_subnormals and not context.flush_subnormals:
         region = small.mark(region)
-    return inverted_rows.invert(region, machine.vector_bytes)
+    return filled.fill_each(inverted_rows.invert(region, machine.vector_bytes))
 
 
 def _fuse(region: Region, machine: Machine) -> Fused:
