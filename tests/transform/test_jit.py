@@ -565,6 +565,8 @@ def module_level(x):
 def test_jitted_functions_look_like_functions():
     assert module_level.__name__ == "module_level" and module_level.__doc__ == "Its documentation."
     assert module_level.__wrapped__(1) == 2
+    slope = jax.grad(lambda x: x**2)
+    assert jax.jit(slope).__wrapped__ is slope  # which wraps a function, too
     assert "module_level" in repr(module_level)
 
 

@@ -105,9 +105,9 @@ class JitFunction(Face, Generic[P, R]):
     __signature__ = _SignatureOf()
 
     def __init__(self, fun, static, donate, *, options: Options, places=None):
-        functools.update_wrapper(self, fun, updated=())
         found = getattr(fun, "__dict__", {})
         vars(self).update({k: x for k, x in found.items() if not hasattr(type(self), k)})  # none hides a method
+        functools.update_wrapper(self, fun, updated=())  # after what the function itself wraps
         self._fun = fun
         self._static_nums, self._static_names = static
         self._donate_nums, self._donate_names = donate
