@@ -89,3 +89,13 @@ def test_what_needs_a_gather_has_no_lanes():
     text = lambda u: jax.jit(lambda x, i, u: x.at[:, i].add(u)).lower(x, i, u).compile().as_text("nests")
     assert "lanes" in text(np.float32(1))
     assert "4 at once" in text(np.ones((1024, 100), np.float32))
+
+
+def test_rows_that_change_at_places_of_their_own_take_turns():
+    """Parts of many updates each have an array of their own, which would leave the nearest cache."""
+    x, u = np.zeros(4, np.float32), np.ones(1_000_000, np.float32)
+    program = jax.jit(lambda x, i, u: x.at[i].multiply(u)).lower(x, np.zeros(1_000_000, np.int32), u).compile()
+    assert "at once" not in program.as_text("nests")
+    shared = jax.jit(jax.vmap(lambda x, i, u: x.at[i].add(u), (0, None, 0)))
+    program = shared.lower(np.zeros((8, 4), np.float32), np.zeros(40_000, np.int32), u[:320_000].reshape(8, 40_000))
+    assert "4 at once" in program.compile().as_text("nests")

@@ -231,6 +231,7 @@ ROWS = [
      "test_eigenvalues_of_diagonal_matrices_are_the_diagonal_and_one_triangle_is_read"),
     (TEXTS, "compiler/test_apart.py", "test_few_long_rows_are_left_to_threads"),
     (TEXTS, "compiler/test_apart.py", "test_what_needs_a_gather_has_no_lanes"),
+    (TEXTS, "compiler/test_apart.py", "test_rows_that_change_at_places_of_their_own_take_turns"),
     (TEXTS, "compiler/test_constants.py", "test_what_hangs_on_one_truth_is_one_of_two_numbers",
      "test_a_truth_that_is_asked_again_is_itself"),
     (TEXTS, "compiler/test_constants.py", "test_what_changes_nothing_vanishes",

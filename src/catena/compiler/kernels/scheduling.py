@@ -261,8 +261,8 @@ def _sets(step: int, memory: Memory) -> int:
 
 AT_ONCE, FEWER_AT_ONCE, LONG_BODY = 8, 4, 8  # rows; and the statements from which on they are fewer
 MOST_AT_ONCE = 128  # elements
-APART = 4  # rows that do not wait for each other: more take more pointers than there are registers
-SHARED_FROM, FOR_THREADS = 1 << 17, 2  # iterations from which threads share rows; and the times that are left to them
+SHARED_FROM, FOR_THREADS = 1 << 17, 8  # iterations from which threads share rows; and the times that are left to them
+AT_SAME_PLACES, FEWER_FOR_THREADS = 4, 2  # likewise, of rows that change at the same places, which are looked at once
 
 
 def _interleave(nest: Nest) -> None:
@@ -274,11 +274,13 @@ def _interleave(nest: Nest) -> None:
     moving = [s for s in nest.stmts if s.op == "affine" and free and affine.coefficient(s.attr, free[-1])]
     if not free or nest.order[-1] in independent or moving or nest.is_checked or len(nest.stmts) > TILED:
         return
-    rows = nest.extents[free[-1]]
-    most = APART if nest.trips < SHARED_FROM else min(APART, rows // FOR_THREADS)
+    rows, d = nest.extents[free[-1]], free[-1]
+    at_same = any(s.op in LOADS and not mask >> d & 1 for s, mask in zip(nest.stmts, nest.depends))
+    most, left = (AT_SAME_PLACES, FEWER_FOR_THREADS) if at_same else (AT_ONCE, FOR_THREADS)
+    most = most if nest.trips < SHARED_FROM else min(most, rows // left)
     count = next((k for k in range(most, 1, -1) if rows % k == 0), 1)
     if count > 1:
-        nest.together = Together(free[-1], count, "apart")
+        nest.together = Together(d, count, "apart")
 
 
 def _share_places(nest: Nest, vector: int, machine: Machine) -> None:
