@@ -127,6 +127,14 @@ def test_what_is_joined_and_taken_apart_is_not_written(name):
     assert ", 0 bytes of temporaries" in slope.lower(x, y).compile().as_text("program")
 
 
+def test_a_part_alone_is_not_joined():
+    """The slope for one part of what is joined with something that is computed."""
+    x, i = rng.standard_normal(1000, np.float32), np.arange(-3, 7, dtype=np.int32)
+    slope = jax.jit(jax.grad(lambda x, i: jnp.sum(jnp.abs(jnp.concatenate([x, i.astype(np.float32)])))))
+    assert len(nests(slope.trace(x, i).jaxpr)) == 1
+    np.testing.assert_array_equal(slope(x, i), np.sign(x))
+
+
 @pytest.mark.parametrize("shape", [(2, 3000), (3000, 2), (3, 1000)])
 def test_what_many_slices_read_is_joined_once(shape):
     """Neighbours of each pixel, of few rows: each slice is less than half of what is padded, all are more than it."""

@@ -3,7 +3,8 @@
 The first rows of several arrays that are stacked are slices of the stack; as a stack of slices, the other rows of these
 arrays are not computed. (A slice that lies in one part is a slice of that from the start: see `parts`.) Likewise a
 column of a sum of outer shape: as a sum of slices, what is spread is computed for that column. What is joined,
-computed, and taken apart where it was joined (the gradient of a stack) is computed of the parts, and is no array.
+computed, and taken apart where it was joined (the gradient of a stack, for all parts or for some) is computed of the
+parts, and is no array.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ def _is_trimmed(v: Value, users: list[Value]) -> bool:
         return fewer and all(_leaves_out(u, v) for u in users) or 0 < len(users) <= PARTS and _takes_apart(users, v, v)
     if v.form != "map" or not users or any(u.form != "slice" for u in users):
         return False
-    if len(users) > 1:
-        return len(users) <= PARTS and (whole := _joins(v)) is not None and _takes_apart(users, v, whole)
-    return 0 < FEW * users[0].size <= v.size and _leads(v)
+    if len(users) <= PARTS and (whole := _joins(v)) is not None and _takes_apart(users, v, whole):
+        return True
+    return len(users) == 1 and 0 < FEW * users[0].size <= v.size and _leads(v)
 
 
 def _takes_apart(users: list[Value], v: Value, whole: Value) -> bool:
