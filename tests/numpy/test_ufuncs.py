@@ -643,3 +643,12 @@ assert jnp.add.accumulate(jnp.arange(4)).tolist() == [0, 1, 3, 6]
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (run.stdout, run.stderr) == ("\n", "")
+
+
+def test_reductions_of_users_functions_start_with_the_identity():
+    """Which need change nothing: then it is told from none."""
+    x = jnp.arange(4).reshape(2, 2)
+    added = lambda identity: jnp.frompyfunc(lambda a, b: a + 2 * b, 2, 1, identity=identity)  # noqa: E731
+    np.testing.assert_array_equal(added(None).reduce(x, axis=1), [2, 8])
+    np.testing.assert_array_equal(added(5).reduce(x, axis=1), [7, 15])
+    assert added(5).reduce(x, axis=None) == 17 and added(5).reduce(x, axis=None, initial=1) == 13

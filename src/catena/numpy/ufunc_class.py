@@ -197,17 +197,18 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         a, axis, rank = self._along(a, axis, dtype)
         if initial is None and a.shape[0] == 0 and self._ufunc.identity is None:
             raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
-        start, rest = self._start(a, initial, where)
+        start, rest = self._start(a, initial)
         result = self._fold(start, rest, mask)
         if not keepdims:
             return result
         return lax.reshape(result, (1,) * rank) if axis is None else lax.expand_dims(result, (axis,))
 
-    def _start(self, a, initial, where):
+    def _start(self, a, initial):
         """The value to begin with, in the shape of one element, and what remains to be combined."""
-        if initial is None and (self._ufunc.identity is None or where is None and a.shape[0]):
+        initial = self._ufunc.identity if initial is None else initial
+        if initial is None:
             return lax.index_in_dim(a, 0, keepdims=False), lax.slice_in_dim(a, 1, None)
-        value = as_array_argument("reduce", self._ufunc.identity if initial is None else initial)
+        value = as_array_argument("reduce", initial)
         return broadcast_to(convert(value, a.dtype), a.shape[1:]), a
 
     def _fold(self, start, rest, mask):
