@@ -4,6 +4,8 @@ By pieces (`paired.py`) up to some number, beyond which Bessel functions are pol
 and Dawson's integral is its asymptotic series, with what is rounded off these added at the end.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 
