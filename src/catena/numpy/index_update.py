@@ -341,7 +341,9 @@ def _of_many_rows(old: np.ndarray, key) -> bool:
         return False
     entries = key if type(key) is tuple else (key,)
     arrays = [k for k in entries if isinstance(k, np.ndarray)]
-    if not arrays or any(k.dtype == dtypes.BOOL for k in arrays):
+    if not arrays or old.size * math.prod([k.size for k in arrays]) < UPDATED:  # hot: few elements, however they lie
+        return False
+    if any(k.dtype == dtypes.BOOL for k in arrays):
         return False
     row = np.size(old[tuple([0 if isinstance(k, np.ndarray) else k for k in entries])])
     return row > 1 and not _of_wide_rows(old, entries) and row * np.broadcast(*arrays).size >= UPDATED

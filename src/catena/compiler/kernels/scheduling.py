@@ -271,10 +271,11 @@ def _interleave(nest: Nest) -> None:
     """
     independent = nest.independent or frozenset()
     free = [d for d in nest.order[:-1] if d in independent]
-    moving = [s for s in nest.stmts if s.op == "affine" and free and affine.coefficient(s.attr, free[-1])]
-    if not free or nest.order[-1] in independent or moving or nest.is_checked or len(nest.stmts) > TILED:
+    if not free or nest.order[-1] in independent or nest.is_checked or len(nest.stmts) > TILED:
         return
-    rows, d = nest.extents[free[-1]], free[-1]
+    d, rows = free[-1], nest.extents[free[-1]]
+    if any(s.op == "affine" and affine.coefficient(s.attr, d) for s in nest.stmts):
+        return
     at_same = any(s.op in LOADS and not mask >> d & 1 for s, mask in zip(nest.stmts, nest.depends))
     most, left = (AT_SAME_PLACES, FEWER_FOR_THREADS) if at_same else (AT_ONCE, FOR_THREADS)
     most = most if nest.trips < SHARED_FROM else min(most, rows // left)
