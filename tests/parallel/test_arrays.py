@@ -155,6 +155,14 @@ def test_pjit_reads_specs_by_the_mesh_that_was_entered():
         jax.jit(jnp.sin, out_shardings=P("x"))(N)  # which asks for set_mesh, as in JAX
 
 
+def test_what_pjit_has_compiled_is_not_found_by_jit():
+    """Specs of the same function, which mean the mesh that was entered to the one alone."""
+    with pytest.warns(DeprecationWarning, match="older way"), MESH:
+        assert pjit(jnp.cos, out_shardings=P("x"))(N).sharding == on("x")
+        with pytest.raises(RuntimeError, match="no mesh"):
+            jax.jit(jnp.cos, out_shardings=P("x"))(N)
+
+
 def test_shapes_of_results_tell_the_shardings_that_were_asked_for():
     f = jax.jit(lambda x: {"double": 2 * x, "sum": x.sum()}, out_shardings={"double": on("x", "y"), "sum": None})
     lowered = f.lower(N)

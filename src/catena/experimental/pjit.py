@@ -1,6 +1,7 @@
 """``jit`` under its former name, with positional arguments (``jax.experimental.pjit``); use ``catena.jit``."""
 
 from catena.transform.jit import jit as _jit
+from catena.transform.jit import jitted_likewise
 
 
 def pjit(
@@ -32,6 +33,6 @@ def pjit(
         inline=inline,
         compiler_options=compiler_options,
     )
-    if jitted._places is not None:
-        jitted._places = jitted._places._replace(entered=True)
-    return jitted
+    if jitted._places is None:
+        return jitted
+    return jitted_likewise(jitted, fun, jitted._places._replace(entered=True))

@@ -430,18 +430,21 @@ def has_states(jitted: JitFunction, args, kwargs) -> bool:
     return bool(high_types) and stateful.any_in(jitted._split(args, kwargs)[1:])
 
 
+def jitted_likewise(jitted: JitFunction, fun: Callable, places) -> JitFunction:
+    """A function jitted as another is, but for its ``Places``, which are part of what its calls are remembered by."""
+    static, donate = (jitted._static_nums, jitted._static_names), (jitted._donate_nums, jitted._donate_names)
+    return JitFunction(fun, static, donate, options=jitted._options, places=places)
+
+
 def as_parts(jitted: JitFunction, args, kwargs) -> tuple[JitFunction, tuple, dict, list]:
     """A jitted function of what such objects are made of, its arguments, and the objects."""
-    static, donate = (jitted._static_nums, jitted._static_names), (jitted._donate_nums, jitted._donate_names)
     found = vars(jitted).get("_of_parts")
     if found is None:
         places = None if jitted._places is None else jitted._places.with_another_result()
-        function = stateful.on_parts(jitted._fun)
-        found = JitFunction(function, static, donate, options=jitted._options, places=places)
-        vars(jitted)["_of_parts"] = found
+        found = vars(jitted)["_of_parts"] = jitted_likewise(jitted, stateful.on_parts(jitted._fun), places)
     _, dynamic_args, dynamic_kwargs = jitted._split(args, kwargs)
     (parts, named), objects = stateful.to_parts((dynamic_args, dynamic_kwargs))
-    nums = {i % len(args) for i in static[0] if -len(args) <= i < len(args)}
+    nums = {i % len(args) for i in jitted._static_nums if -len(args) <= i < len(args)}
     rest = iter(parts)
     return found, tuple([x if i in nums else next(rest) for i, x in enumerate(args)]), kwargs | named, objects
 
