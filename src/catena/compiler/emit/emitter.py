@@ -5,9 +5,9 @@ access) built on them.
 from __future__ import annotations
 
 from catena.compiler.emit import masks, small_floats, strided
-from catena.compiler.emit.sizes import Sizes, bits, is_size
+from catena.compiler.emit.sizes import LEAST, Sizes, bits, is_size
 from catena.compiler.graph.symbols import as_float
-from catena.compiler.graph.types import TYPES, Type, constant, mangled, vector
+from catena.compiler.graph.types import Type, constant, mangled, vector
 from catena.compiler.kernels.scheduling import most_stride
 from catena.compiler.vector_math import helpers
 
@@ -313,14 +313,16 @@ class Emitter:
         return out
 
 
-INDEX = TYPES["int64"]
-
-
 def constant_of(e: Emitter, value, t: Type, width: int) -> str:
     """A constant of the program, in all lanes; a float that is not told, such as a count, is read where sizes are."""
     if e.sizes is None or t.kind != "f" or e.sizes.tells(as_float(value), t.narrow):
         return constant(value, t, width)
     return e.splat(e.sizes.named(t.register, bits(value, t.register)), t.register, width)
+
+
+def told_elsewhere(e: Emitter, size: int) -> int | str:
+    """A number that hangs on a length, though it may be small: how many rows a block has, where the last vector is."""
+    return e.size(size) if e.sizes is None or size >= LEAST else e.sizes.named("i64", size, 4)
 
 
 def spread(e: Emitter, x: str, t: Type, width: int) -> str:

@@ -12,8 +12,11 @@ range has a part, which may be empty.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
+from catena.compiler.emit.branches import when
+from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph.forms import COSTLY
 from catena.compiler.kernels import conditions
 from catena.compiler.kernels.loops import Nest
@@ -62,6 +65,18 @@ def plan(nest: Nest, along: Collection[int], opened: Collection[int]) -> set[int
         if 1 < len(found) <= MOST_PIECES + (d in opened) and _length(nest, {**chosen, d: found}) <= LONGEST:
             chosen[d] = found
     return set(chosen)
+
+
+@contextmanager
+def part(e: Emitter, start, stop, piece: Piece) -> Iterator[tuple]:
+    """Where a piece begins and ends in a range; where that is nowhere, what is written meanwhile is skipped."""
+    first, end = start, stop
+    if piece.start:
+        first = e.most(start, e.size(piece.start))
+    if piece.stop is not None:
+        end = e.least(stop, e.size(piece.stop))
+    with when(e, e.op(f"icmp slt i64 {first}, {end}")):
+        yield first, end
 
 
 def _length(nest: Nest, cut: dict[int, list[Piece]]) -> int:

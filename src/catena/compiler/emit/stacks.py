@@ -6,8 +6,6 @@ by walking the chain once, when the run ends or, where the program returns stack
 Items below ``length`` that were never written are zero.
 """
 
-RECORD_BYTES = 40
-
 RUNTIME = """
 declare ptr @malloc(i64)
 declare ptr @realloc(ptr, i64)
