@@ -306,7 +306,7 @@ class BodyWriter:
         self.check("load", s.attr[0], pointer, t, width, stride, _there(self.e, mask, c, width))
         if (later := c.env.get((LATER, key))) is not None:
             lanes = self.e.size(c.base) if self.nest.run is None else 0  # where the lanes are around the run
-            streams.fetch(self.e, self.e.element(later, t.memory, lanes))
+            streams.fetch(self.e, self.e.element(later, t.memory, lanes), soon=True)
         elif s.ahead and not offset[2]:
             soon = not (self.nest.rows or self.nest.staged)
             streams.fetch(self.e, self.e.element(pointer, t.memory, self.e.size(s.ahead)), soon)
