@@ -3,6 +3,7 @@
 import gc
 import itertools
 import math
+import operator
 import weakref
 
 import numpy as np
@@ -10,7 +11,6 @@ import pytest
 
 from catena.compiler.graph import keys, replayed, symbols, thresholds
 from catena.compiler.graph.symbols import Symbol
-from catena.compiler.plan import sharing
 from catena.compiler.plan.memory import Arena
 
 VALUES = [0, 1, 3, 8, 17, 64, 100, 1000]
@@ -149,7 +149,7 @@ def test_an_operation_of_the_same_operands_is_written_down_once():
         made = [(n + m) * 3 for _ in range(5)] + [1 if n > m else 0 for _ in range(5)]
         others = [n - 1, 1 - n, n - 1.0]
     assert [x.value for x in others] == [99, -99, 99.0]
-    assert len([line for line in record.lines if "+" in line[1] or ">" in line[1]]) == 2
+    assert len([line for line in record.lines if line[1] in (operator.add, operator.gt)]) == 2
     assert record.function(made)(50, 8) == [174] * 5 + [1] * 5
     assert record.function(made)(1, 8) is None
 
@@ -315,7 +315,7 @@ def test_what_turned_numbers_away_is_asked_first():
     def code(n, m):
         noted(n)
         made = noted(n) + 1
-        for _ in range(3 * replayed.BLOCK):
+        for _ in range(3 * replayed.FEW_LINES):
             made = made * 2 % 1001
         return [made if m * 3 % 7 < 4 else 0]
 
@@ -340,13 +340,28 @@ def test_a_condition_that_others_guard_is_no_error_where_it_is_asked_first():
     assert function(5, 0) is None and function(5, 2) == [4]
 
 
-def test_a_record_calls_functions_by_their_names_so_these_are_not_shared():
-    def evenly(units, count):
-        return units // count
+def test_a_record_calls_the_functions_themselves_whatever_their_names():
+    def halved(n):
+        return n // 2
 
-    assert sharing.evenly(8, 2) == 4
-    with pytest.raises(NameError, match="evenly is a recorded function of catena.compiler.plan.sharing"):
-        symbols.decided(evenly)
+    def other(n):
+        return n + 7
+
+    other.__name__ = other.__qualname__ = "halved"
+    with symbols.recording() as record:
+        n = record.argument(8)
+        made = [symbols.computed(halved)(n), symbols.computed(other)(n), symbols.recorded(other)(n)]
+    assert record.function(made)(20) == [10, 27, 27]
+
+
+def test_equal_numbers_of_several_kinds_are_several_constants():
+    with symbols.recording() as record:
+        n = record.argument(8)
+        made = [str(type(x.value)) for x in (n * 1.0, n + True, n - 0, n / 1)]
+        made += [round(n * 2.5), symbols.decided(lambda x, kind: kind[0] and x > 2)(n, (True, 1, 1.0))]
+        kept = [n * 2.0, n * 2]
+    assert made == ["<class 'float'>", "<class 'int'>", "<class 'int'>", "<class 'float'>", 20, True]
+    assert list(map(type, record.function(kept)(5))) == [float, int]
 
 
 @pytest.mark.parametrize("first", [40, 90, 100, 199, 300])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -31,30 +32,22 @@ class LaterArray:
     @property
     def first(self) -> Scalar | np.ndarray:
         """The first element."""
-        return self.made.record.scalar(np.asarray(self.array.flat[0]), f"{self.made.name}.flat[0]", self._read)
+        return self.made.record.scalar(np.asarray(first(self.array)), first, self.made.name)
 
     @property
     def is_one_number(self) -> bool:
         """As `is_one_number` says it of arrays, which is written down."""
-        return self.made.record.condition(f"is_one_number({self.made.name})", is_one_number(self.array), self._read)
+        return self.made.record.condition(is_one_number(self.array), is_one_number, self.made.name)
 
     def min(self) -> Symbol:
-        return self._number("min")
+        return self.made.record.number(least(self.array), least, self.made.name)
 
     def max(self) -> Symbol:
-        return self._number("max")
+        return self.made.record.number(greatest(self.array), greatest, self.made.name)
 
     def tobytes(self) -> bytes:
         """What tells it from others, in keys: its name."""
         return self.made.name.encode()
-
-    @property
-    def _read(self) -> tuple[str]:
-        return (self.made.name,)
-
-    def _number(self, of: str) -> Symbol:
-        value = getattr(self.array, of)().item()
-        return self.made.record.number(value, f"{self.made.name}.{of}().item()", self._read)
 
     def __array__(self, dtype=None, copy=None):
         raise Unrecorded("the elements of a constant")
@@ -70,6 +63,21 @@ def held(array) -> np.ndarray:
     return array.array if type(array) is LaterArray else array
 
 
+def first(array: np.ndarray) -> np.generic:
+    """The first element."""
+    return array.flat[0]
+
+
+def least(array: np.ndarray):
+    """The least element, as a number of Python's."""
+    return array.min().item()
+
+
+def greatest(array: np.ndarray):
+    """The greatest element, as a number of Python's."""
+    return array.max().item()
+
+
 def is_one_number(array: np.ndarray) -> bool:
     """Whether all elements are the same, bit by bit: then they are written, not read from a constant."""
     if array.ndim == 0 or array.size == 0:
@@ -83,13 +91,14 @@ def arrays(run: Callable, numbers: Sequence, made: Sequence[np.ndarray], shapes:
     record = next((x.record for x in numbers if type(x) is Symbol and not x.record.closed), None)
     if record is None:
         return made
-    read: list[str] = []
-    text = f"{record.told(run, read)}({record.told(tuple(numbers), read)})"
-    all_ = record.number(made, text, tuple(read), is_late=True)
-    record.objects["is_one_number"] = is_one_number
+    all_ = record.line(_run, (record.told(run), record.told(tuple(numbers))), is_late=True)
     found: list = []
     for i, (array, shape) in enumerate(zip(made, shapes, strict=True)):
-        one = record.number(array, f"{all_.name}[{i}]", (all_.name,))
+        one = record.number(array, operator.getitem, all_, record.constant(i))
         later = LaterArray(Computed(record, cast(tuple, array), one.name), shape)
         found.append(later if shape else later.first)
     return found
+
+
+def _run(run: Callable, numbers: tuple):
+    return run(numbers)

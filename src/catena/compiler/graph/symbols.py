@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import operator
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
@@ -61,18 +62,18 @@ def is_recording() -> bool:
 
 
 class Record:
-    """What was done with the numbers of one program, as lines of Python."""
+    """What was done with the numbers of one program, as lines: a function each, and the names of what it is given."""
 
     def __init__(self, others: frozenset = frozenset()):
         self.others = others  # numbers of the program that do not change
         self.lines: list[Line] = []
         self.arguments: list[str] = []
         self.hashed: dict[str, Any] = {}  # what was a key, or a part of one, with its value
-        self.objects: dict[str, Any] = {}  # that functions are given
+        self.constants: dict[str, Any] = {}  # plain numbers and objects that functions are given, by their names
         self.closed = False
         self.known: dict[tuple, Any] = {}  # what came out of operations, by these, and by names and plain numbers
-        self._names: dict[str, str] = {}
-        self._asked: set[str] = set()
+        self._names: dict[tuple, str] = {}
+        self._asked: set[tuple] = set()
         self.late: set[str] = set()  # names of what a program makes, and of what hangs on that:
         self._last: list[Line] = []  # it is run for numbers for which all else holds
 
@@ -82,61 +83,78 @@ class Record:
         kind = Scalar if isinstance(value, np.ndarray) else Symbol
         return kind(self, value, self.arguments[-1])
 
-    def scalar(self, value: np.ndarray, text: str, read: tuple[str, ...]) -> Scalar | np.ndarray:
-        """The constant of an expression."""
-        if self.closed:
-            return value
-        return Scalar(self, value, self.number(0, text, read).name)
+    def scalar(self, value: np.ndarray, function: Callable, *read: str) -> Scalar | np.ndarray:
+        """The constant that a function makes."""
+        return value if self.closed else Scalar(self, value, self.line(function, read))
 
-    def number(self, value, text: str, read: tuple[str, ...], is_late: bool = False) -> Symbol:
-        """The number of an expression, of those that it reads; what a program makes is asked for late."""
-        if self.closed:
-            return value
-        name = self._names.get(text)
-        if name is None:
-            name = self._names[text] = f"t{len(self._names)}"
-            self.late |= {name} if is_late else frozenset()
-            self._add(name, text, read)
-        return Symbol(self, value, name)
+    def number(self, value, function: Callable, *read: str) -> Symbol:
+        """The number that a function makes of what has these names."""
+        return value if self.closed else Symbol(self, value, self.line(function, read))
 
-    def computed(self, value, text: str, read: tuple[str, ...]):
-        """What comes of an expression: a number, or data that holds some."""
-        made = self.number(value, text, read)
+    def computed(self, value, function: Callable, read: tuple[str, ...]):
+        """What a function makes: a number, or data that holds some."""
+        made = self.number(value, function, *read)
         return Computed(self, value, made.name) if type(made) is Symbol and type(value) is tuple else made
 
-    def condition(self, text: str, holds: bool, read: tuple[str, ...]) -> bool:
+    def line(self, function: Callable, read: tuple[str, ...], is_late: bool = False) -> str:
+        """The name of what a function makes, by a line that is written once; what a program makes is asked for late."""
+        told = function, read
+        name = self._names.get(told)
+        if name is None:
+            name = self._names[told] = f"t{len(self._names)}"
+            self._add((name, function, read, True), is_late)
+        return name
+
+    def condition(self, holds: bool, function: Callable, *read: str) -> bool:
         """Writes down whether a condition holds."""
-        if not self.closed and text not in self._asked:
-            self._asked.add(text)
-            self._add("", text if holds else f"not ({text})", read)
+        told = function, read
+        if not self.closed and told not in self._asked:
+            self._asked.add(told)
+            self._add(("", function, read, holds))
         return holds
 
-    def told(self, x, read: list[str]) -> str:
-        """What is given to a function, as text; the names in it join those that are `read`."""
+    def constant(self, x) -> str:
+        """The name of a plain number."""
+        if type(x) not in (int, float, bool):
+            if isinstance(x, np.integer):
+                x = int(x)
+            elif isinstance(x, float):
+                x = float(x)
+            else:
+                raise Unrecorded(f"what {type(x).__name__} does with numbers")
+        return self.named(repr(x), x)
+
+    def named(self, name: str, x) -> str:
+        """The name of what does not change, which is what no other has."""
+        self.constants[name] = x
+        return name
+
+    def told(self, x) -> str:
+        """The name of what is given to a function; a tuple of what records is made by a line."""
         if self._is_own(x):
-            read.append(x.name)
             return x.name
         if type(x) is tuple:
-            return f"({''.join([f'{self.told(y, read)}, ' for y in x])})"
+            names = tuple(map(self.told, x))
+            if self.constants.keys() >= {*names}:
+                return self.named(f"({', '.join(names)})", plain(x))
+            return self.line(_together, names)
         if type(x) in (Symbol, Computed):
-            return repr(x.value)
+            x = x.value
         if type(x) in (int, float, bool):
-            return repr(x)
+            return self.named(repr(x), x)
         if isinstance(x, tuple) and any(type(y) in (Symbol, tuple) for y in x):
             raise Unrecorded("numbers within objects")
-        name = f"o{id(x)}"
-        self.objects[name] = x
-        return name
+        return self.named(f"o{id(x)}", x)
 
     def _is_own(self, x) -> bool:
         """Whether a number is one of this record: caches keep some of those before, which are plain numbers by now."""
         return type(x) in (Symbol, Computed) and x.record is self
 
-    def _add(self, *line) -> None:
+    def _add(self, line: Line, is_late: bool = False) -> None:
         if len(self.lines) > MOST:
             raise Unrecorded("too much to write down")
-        name, _, read = line
-        is_late = name in self.late or not self.late.isdisjoint(read)
+        name, _, read, _ = line
+        is_late = is_late or not self.late.isdisjoint(read)
         if is_late and name:  # no condition
             self.late.add(name)
         (self._last if is_late else self.lines).append(line)
@@ -150,7 +168,7 @@ class Record:
                 needed.update(line[2])
                 body.append(line)
         told = [x.name if self._is_own(x) else int(x) for x in made]
-        return Function(self.arguments, body[::-1], told, {**_FUNCTIONS, **self.objects})
+        return Function(self.arguments, body[::-1], told, {k: self.constants[k] for k in self.constants if k in needed})
 
     def _apart(self) -> Iterable[Line]:
         """That keys which differed differ again, and from other numbers: dictionaries do not say that they compared."""
@@ -159,14 +177,29 @@ class Record:
             values.setdefault(value, name)  # equal ones were compared, which is written down
         names = tuple(values.values())
         if len(names) > 1:
-            yield "", f"len({{{', '.join(names)}}}) == {len(names)}", names
+            yield "", _all_differ, names, True
         told = tuple(name for value, name in values.items() if value not in self.others)
         if told:
-            self.objects["others"] = self.others
-            yield "", f"others.isdisjoint(({', '.join(told)},))", told
+            yield "", _none_among, (self.told(self.others), *told), True
         large = tuple(name for value, name in values.items() if value >= SMALL)
         if large:
-            yield "", f"min({', '.join(large)}, {SMALL}) == {SMALL}", large
+            yield "", _none_small, large, True
+
+
+def _together(*parts) -> tuple:
+    return parts
+
+
+def _all_differ(*numbers) -> bool:
+    return len({*numbers}) == len(numbers)
+
+
+def _none_among(others: frozenset, *numbers) -> bool:
+    return others.isdisjoint(numbers)
+
+
+def _none_small(*numbers) -> bool:
+    return min(numbers) >= SMALL
 
 
 def _own(number: Symbol, other):
@@ -199,51 +232,45 @@ def _once(asked: Callable, made: Callable) -> Callable:
     return operation
 
 
-def _text(x) -> str:
-    """A plain number as Python writes it."""
-    kind = type(x)
-    if kind in (int, float, bool):
-        return repr(x)
-    if isinstance(x, np.integer):
-        return repr(int(x))
-    if isinstance(x, float):
-        return repr(float(x))
-    raise Unrecorded(f"what {kind.__name__} does with numbers")
-
-
-def _operation(pattern: str, function: Callable, swapped: bool = False) -> Callable:
+def _operation(function: Callable, swapped: bool = False) -> Callable:
     def operation(self, other):
         other = _own(self, other)
         if type(other) is Symbol:
-            value, text = other.value, other.name
+            value, name = other.value, other.name
         else:
-            value, text = other, _text(other)
-        made = function(value, self.value) if swapped else function(self.value, value)
-        texts = (text, self.name) if swapped else (self.name, text)
-        read = (self.name, text) if type(other) is Symbol else (self.name,)
-        return self.record.number(made, pattern.format(*texts), read)
+            value, name = other, self.record.constant(other)
+        if swapped:
+            return self.record.number(function(value, self.value), function, name, self.name)
+        return self.record.number(function(self.value, value), function, self.name, name)
 
     return _once((lambda a, b: function(b, a)) if swapped else function, operation)
 
 
-def _comparison(sign: str, function: Callable) -> Callable:
+def _comparison(function: Callable) -> Callable:
     def comparison(self, other):
         other = _own(self, other)
         if type(other) is Symbol:
             if self.name == other.name:
                 return function(self.value, self.value)
-            text, read, value = f"{self.name} {sign} {other.name}", (self.name, other.name), other.value
+            value, name = other.value, other.name
         else:
             if not isinstance(other, (int, float, np.generic, np.ndarray)):
                 return NotImplemented
-            text, read, value = f"{self.name} {sign} {_text(other)}", (self.name,), other
-        return self.record.condition(text, bool(function(self.value, value)), read)
+            value, name = other, self.record.constant(other)
+        return self.record.condition(bool(function(self.value, value)), function, self.name, name)
 
     return _once(function, comparison)
 
 
-def _of_one(pattern: str, function: Callable) -> Callable:
-    return lambda self: self.record.number(function(self.value), pattern.format(self.name), (self.name,))
+def _of_one(function: Callable) -> Callable:
+    return lambda self: self.record.number(function(self.value), function, self.name)
+
+
+def _has_text(x: float, text: str) -> bool:
+    return repr(x) == text
+
+
+_bit_length, _item = operator.methodcaller("bit_length"), operator.methodcaller("item")
 
 
 class Symbol:
@@ -259,13 +286,12 @@ class Symbol:
 
     def plain(self):
         """The value, which is written down."""
-        told = (
-            f"repr({self.name}) == {repr(self.value)!r}"
-            if self.__class__ is float
-            else f"{self.name} == {self.value!r}"
-        )
-        self.record.condition(told, True, (self.name,))
-        return self.value
+        record, value = self.record, self.value
+        if self.__class__ is float:
+            record.condition(True, _has_text, self.name, record.named(f"'{value!r}'", repr(value)))
+        else:
+            record.condition(True, operator.eq, self.name, record.constant(value))
+        return value
 
     def __index__(self):
         return self.plain().__index__()
@@ -293,10 +319,9 @@ class Symbol:
         return hash(self.value)
 
     def __bool__(self):
-        return self.record.condition(f"{self.name} != 0", self.value != 0, (self.name,))
+        return self.record.condition(self.value != 0, operator.ne, self.name, self.record.constant(0))
 
-    def bit_length(self):
-        return self.record.number(self.value.bit_length(), f"{self.name}.bit_length()", (self.name,))
+    bit_length = _of_one(_bit_length)
 
     def item(self):
         return self
@@ -317,32 +342,32 @@ class Symbol:
         return _ADD(self, other)
 
     __rmul__, __radd__ = __mul__, __add__
-    __sub__ = _operation("{} - {}", lambda a, b: a - b)
-    __rsub__ = _operation("{} - {}", lambda a, b: a - b, True)
-    __floordiv__ = _operation("{} // {}", lambda a, b: a // b)
-    __rfloordiv__ = _operation("{} // {}", lambda a, b: a // b, True)
-    __mod__ = _operation("{} % {}", lambda a, b: a % b)
-    __rmod__ = _operation("{} % {}", lambda a, b: a % b, True)
-    __truediv__ = _operation("{} / {}", lambda a, b: a / b)
-    __rtruediv__ = _operation("{} / {}", lambda a, b: a / b, True)
-    __pow__ = _operation("{} ** {}", lambda a, b: a**b)
-    __rpow__ = _operation("{} ** {}", lambda a, b: a**b, True)
-    __lshift__ = _operation("{} << {}", lambda a, b: a << b)
-    __rlshift__ = _operation("{} << {}", lambda a, b: a << b, True)
-    __rshift__ = _operation("{} >> {}", lambda a, b: a >> b)
-    __and__ = __rand__ = _operation("{} & {}", lambda a, b: a & b)
-    __or__ = __ror__ = _operation("{} | {}", lambda a, b: a | b)
-    __neg__ = _of_one("-{}", lambda a: -a)
-    __abs__ = _of_one("abs({})", abs)
-    __round__ = _of_one("round({})", round)
-    __ceil__ = _of_one("math.ceil({})", math.ceil)
-    __floor__ = _of_one("math.floor({})", math.floor)
-    __eq__ = _comparison("==", lambda a, b: a == b)
-    __ne__ = _comparison("!=", lambda a, b: a != b)
-    __lt__ = _comparison("<", lambda a, b: a < b)
-    __le__ = _comparison("<=", lambda a, b: a <= b)
-    __gt__ = _comparison(">", lambda a, b: a > b)
-    __ge__ = _comparison(">=", lambda a, b: a >= b)
+    __sub__ = _operation(operator.sub)
+    __rsub__ = _operation(operator.sub, True)
+    __floordiv__ = _operation(operator.floordiv)
+    __rfloordiv__ = _operation(operator.floordiv, True)
+    __mod__ = _operation(operator.mod)
+    __rmod__ = _operation(operator.mod, True)
+    __truediv__ = _operation(operator.truediv)
+    __rtruediv__ = _operation(operator.truediv, True)
+    __pow__ = _operation(operator.pow)
+    __rpow__ = _operation(operator.pow, True)
+    __lshift__ = _operation(operator.lshift)
+    __rlshift__ = _operation(operator.lshift, True)
+    __rshift__ = _operation(operator.rshift)
+    __and__ = __rand__ = _operation(operator.and_)
+    __or__ = __ror__ = _operation(operator.or_)
+    __neg__ = _of_one(operator.neg)
+    __abs__ = _of_one(abs)
+    __round__ = _of_one(round)
+    __ceil__ = _of_one(math.ceil)
+    __floor__ = _of_one(math.floor)
+    __eq__ = _comparison(operator.eq)
+    __ne__ = _comparison(operator.ne)
+    __lt__ = _comparison(operator.lt)
+    __le__ = _comparison(operator.le)
+    __gt__ = _comparison(operator.gt)
+    __ge__ = _comparison(operator.ge)
 
     def __divmod__(self, other):
         return self // other, self % other
@@ -351,8 +376,8 @@ class Symbol:
         return other // self, other % self
 
 
-_MUL = _operation("{} * {}", lambda a, b: a * b)
-_ADD = _operation("{} + {}", lambda a, b: a + b)
+_MUL = _operation(operator.mul)
+_ADD = _operation(operator.add)
 
 
 class Scalar:
@@ -376,7 +401,7 @@ class Scalar:
         return self.array.nbytes
 
     def item(self) -> Symbol:
-        return self.record.number(self.array.item(), f"{self.name}.item()", (self.name,))
+        return self.record.number(self.array.item(), _item, self.name)
 
     min = max = item
 
@@ -388,8 +413,7 @@ class Scalar:
     @property
     def bits(self) -> Symbol:
         """An integer by which equal ones are found."""
-        made = int.from_bytes(self.array.tobytes(), "little")
-        return self.record.number(made, f"int.from_bytes({self.name}.tobytes(), 'little')", (self.name,))
+        return self.record.number(_bits(self.array), _bits, self.name)
 
     @property
     def real(self) -> Scalar:
@@ -401,12 +425,12 @@ class Scalar:
         dtype = np.dtype(dtype)
         with np.errstate(all="ignore"):
             made = np.asarray(self.array.astype(dtype))
-        return self.record.scalar(made, f"{self.name}.astype({dtype.str!r})", (self.name,))
+        return self.record.scalar(made, _as_dtype, self.name, self.record.named(dtype.str, dtype))
 
     def plain(self) -> np.ndarray:
         """The array, which is written down."""
         content = self.array.tobytes()
-        self.record.condition(f"{self.name}.tobytes() == {content!r}", True, (self.name,))
+        self.record.condition(True, _has_bytes, self.name, self.record.named(repr(content), content))
         return self.array
 
     def __array__(self, dtype=None, copy=None):
@@ -419,15 +443,15 @@ class Scalar:
         record = next((x.record for x in inputs if type(x) is Scalar), None)
         if record is None:
             return ufunc(*inputs)
-        parts = [(x.array, x.name) if type(x) is Scalar else _constant(x) for x in inputs]
-        made = ufunc(*(array for array, _ in parts))
-        text = f"np.{ufunc.__name__}({', '.join(name for _, name in parts)})"
-        read = tuple(x.name for x in inputs if type(x) is Scalar)
+        parts = [(x.array, x.name) if type(x) is Scalar else _constant(record, x) for x in inputs]
+        made, names = ufunc(*(array for array, _ in parts)), tuple(name for _, name in parts)
         if ufunc.nout > 1:
-            return tuple([record.scalar(np.asarray(x), f"{text}[{i}]", read) for i, x in enumerate(made)])
+            all_ = record.line(ufunc, names)
+            places = map(record.constant, range(ufunc.nout))
+            return tuple([record.scalar(np.asarray(x), operator.getitem, all_, i) for x, i in zip(made, places)])
         if made.dtype == bool:
-            return record.condition(text, bool(made), read)
-        return record.scalar(np.asarray(made), text, read)
+            return record.condition(bool(made), ufunc, *names)
+        return record.scalar(np.asarray(made), ufunc, *names)
 
     def __abs__(self):
         return np.abs(self)
@@ -456,39 +480,38 @@ class Scalar:
         return getattr(self.plain(), name)
 
 
-def _constant(x) -> tuple[Any, str]:
+def _bits(x) -> int:
+    return int.from_bytes(x.tobytes(), "little")
+
+
+def _has_bytes(x, content: bytes) -> bool:
+    return x.tobytes() == content
+
+
+def _as_dtype(x, dtype: np.dtype):
+    return np.asarray(x).astype(dtype)[()]
+
+
+def _constant(record: Record, x) -> tuple[Any, str]:
     if type(x) in (int, float, bool):
-        return x, repr(x)
+        return x, record.constant(x)
     array = np.asarray(x)
     if array.shape or array.dtype.kind not in "fiub":
         raise Unrecorded("arrays")
-    return array, f"np.frombuffer({array.tobytes()!r}, {array.dtype.str!r})[0]"
-
-
-_FUNCTIONS: dict[str, Callable] = {}
-
-
-def _register(function: Callable) -> None:
-    """By its name, which is what a record says of it: another function of that name would be called in its place."""
-    known = _FUNCTIONS.setdefault(function.__name__, function)
-    if known.__module__ != function.__module__:
-        raise NameError(
-            f"{function.__name__} is a recorded function of {known.__module__}, not of {function.__module__}"
-        )
+    return array, record.named(f"{array.dtype.str}{array.tobytes().hex()}", array[()])
 
 
 def recorded(function: Callable) -> Callable:
-    """A plain function of a number, and of what Python can write, as one that takes a `Symbol` too, and gives one."""
-    _register(function)
+    """A plain function of a number, and of what does not change, as one that takes a `Symbol` too, and gives one."""
 
     @functools.wraps(function)
     def asked(x, *others):
         if type(x) is not Symbol:
             return function(x, *others)
-        made, text = function(x.value, *others), f"{function.__name__}({', '.join([x.name, *map(repr, others)])})"
+        made, read = function(x.value, *others), (x.name, *map(x.record.told, others))
         if type(made) is bool:
-            return x.record.condition(text, made, (x.name,))
-        return x.record.number(made, text, (x.name,))
+            return x.record.condition(made, function, *read)
+        return x.record.number(made, function, *read)
 
     return asked
 
@@ -497,16 +520,15 @@ def decided(function: Callable) -> Callable:
     """A plain function of numbers, tuples of these, and objects, whose result decides: the record has the result, and
     not how it came about, so it is right wherever the result is the same.
     """
-    _register(function)
 
     @functools.wraps(function)
     def asked(*given):
         record = state.record
         if record is None:
             return function(*given)
-        made, text, read = _called(record, function, given)
+        made, read = _called(record, function, given)
         if read:
-            record.condition(f"{text} == {made!r}", True, read)
+            record.condition(True, operator.eq, record.line(function, read), record.named(repr(made), made))
         return made
 
     return asked
@@ -521,32 +543,29 @@ class Computed:
         self.record, self.value, self.name = record, value, name
 
     def __getitem__(self, i: int):
-        text = f"{self.name}[{i}]"
-        return self.record.computed(self.value[i], text, (self.name,))
+        return self.record.computed(self.value[i], operator.getitem, (self.name, self.record.constant(i)))
 
 
 def computed(function: Callable) -> Callable:
     """A plain function of numbers and of what such functions made, whose results are whole numbers and tuples of these:
     the record calls it, so how it comes to its results decides nothing.
     """
-    _register(function)
 
     @functools.wraps(function)
     def asked(*given):
         record = state.record
         if record is None:
             return function(*map(plain, given))
-        made, text, read = _called(record, function, given)
-        return record.computed(made, text, read) if read else made
+        made, read = _called(record, function, given)
+        return record.computed(made, function, read) if read else made
 
     return asked
 
 
-def _called(record: Record, function: Callable, given: tuple) -> tuple[Any, str, tuple[str, ...]]:
-    """What a function makes, of plain numbers, the text of the call, and what that reads of the record."""
-    read: list[str] = []
-    told = ", ".join([record.told(x, read) for x in given])
-    return function(*map(plain, given)), f"{function.__name__}({told})", tuple(read)
+def _called(record: Record, function: Callable, given: tuple) -> tuple[Any, tuple[str, ...]]:
+    """What a function makes, of plain numbers, and the names of what it is given; none where nothing of it records."""
+    read = tuple(map(record.told, given))
+    return function(*map(plain, given)), () if record.constants.keys() >= {*read} else read
 
 
 def plain(x):
@@ -580,8 +599,8 @@ def array_of(x, dtype=None) -> np.ndarray:
         return cast(np.ndarray, made)  # which it says it is
     if type(x) is Symbol and dtype is not None:
         dtype = np.dtype(dtype)
-        text = f"np.asarray({x.name}).astype({dtype.str!r})[()]"
-        return cast(np.ndarray, x.record.scalar(np.asarray(x.value).astype(dtype), text, (x.name,)))
+        made = x.record.scalar(np.asarray(x.value).astype(dtype), _as_dtype, x.name, x.record.named(dtype.str, dtype))
+        return cast(np.ndarray, made)
     return np.asarray(x) if dtype is None else np.asarray(x).astype(dtype)
 
 
