@@ -7,6 +7,7 @@ A ``Jaxpr`` binds variables once each, by equations that apply primitives to var
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from catena.core.context import context, set_trace
@@ -388,6 +389,19 @@ def subjaxprs(params: dict):
                 yield item.jaxpr
             elif isinstance(item, Jaxpr):
                 yield item
+
+
+def with_jaxprs(change: Callable[[ClosedJaxpr], ClosedJaxpr], params: dict) -> dict:
+    """An equation's parameters, with the closed jaxprs in them as ``change`` makes them."""
+
+    def changed(value):
+        if isinstance(value, ClosedJaxpr):
+            return change(value)
+        if type(value) is tuple and any(isinstance(x, ClosedJaxpr) for x in value):
+            return tuple([changed(x) for x in value])
+        return value
+
+    return {name: changed(value) for name, value in params.items()}
 
 
 def type_of_results(primitive, avals, params) -> tuple:

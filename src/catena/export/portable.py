@@ -9,7 +9,7 @@ from __future__ import annotations
 from catena.core.aval import AbstractRef
 from catena.core.context import context
 from catena.core.dead_code import dead_code_elimination
-from catena.core.jaxpr import ClosedJaxpr, Literal, subjaxprs
+from catena.core.jaxpr import ClosedJaxpr, Literal, subjaxprs, with_jaxprs
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.export.callees import CALLEES
@@ -82,18 +82,10 @@ def apply(eqn, values: list) -> list:
     if primitive.name not in CALLEES and any(True for _ in subjaxprs(params)):
         raise NotImplementedError(f"a function with {primitive.name!r} in it cannot be exported")
     names = KEPT.get(primitive.name, params)
-    params = {k: parameter(v) for k, v in params.items() if k in names} | ADDED.get(primitive.name, {})
+    kept = {k: v for k, v in params.items() if k in names}
+    params = with_jaxprs(portable, kept) | ADDED.get(primitive.name, {})
     outs = primitive.bind(*values, **params)
     return outs if primitive.multiple_results else [outs]
-
-
-def parameter(x):
-    """A parameter, the jaxprs in it as they can be written down."""
-    if isinstance(x, ClosedJaxpr):
-        return portable(x)
-    if type(x) is tuple and any(isinstance(item, ClosedJaxpr) for item in x):
-        return tuple([parameter(item) for item in x])
-    return x
 
 
 def check_own(primitive: Primitive) -> None:

@@ -16,7 +16,7 @@ from catena.core.aval import ShapedArray
 from catena.core.axes import move_axis
 from catena.core.context import context
 from catena.core.errors import JaxRuntimeError
-from catena.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
+from catena.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr, with_jaxprs
 from catena.core.lazy import LazyModule
 from catena.core.named import NamedTuple
 from catena.core.primitive import NoRule, Primitive
@@ -254,13 +254,4 @@ def applied(eqn, values: list, axes: Axes):
     if eqn.primitive.name == "shard_map":  # over axes that are left: all of them on this device
         whole = with_calls(as_whole(eqn.own_params), axes)
         return eval_jaxpr(whole.jaxpr, whole.consts, *values)
-    return eqn.primitive.bind(*values, **{k: parameter(v, axes) for k, v in eqn.own_params.items()})
-
-
-def parameter(value, axes: Axes):
-    """A parameter of an equation, jaxprs in it with calls for collectives."""
-    if isinstance(value, ClosedJaxpr):
-        return with_calls(value, axes)
-    if type(value) is tuple and any(isinstance(x, ClosedJaxpr) for x in value):
-        return tuple(parameter(x, axes) for x in value)
-    return value
+    return eqn.primitive.bind(*values, **with_jaxprs(lambda inner: with_calls(inner, axes), eqn.own_params))

@@ -7,7 +7,7 @@ of rows, which the compiler sees, and a value that is the same on all devices is
 from __future__ import annotations
 
 from catena.core.axes import at_front
-from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
+from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr, with_jaxprs
 from catena.core.primitive import pcast_p, pvary_p
 from catena.core.staging import trace_to_jaxpr
 from catena.core.structural import slice_p, squeeze_p
@@ -140,7 +140,7 @@ def without_types(closed: ClosedJaxpr) -> ClosedJaxpr:
         if eqn.primitive is pvary_p or eqn.primitive is pcast_p:
             plain[eqn.outvars[0]] = read(eqn.invars[0])
             continue
-        params = {k: parameter_without_types(v) for k, v in eqn.own_params.items()}
+        params = with_jaxprs(without_types, eqn.own_params)
         if eqn.primitive is axis_index_p:
             params = {"axis_name": params["axis_name"]}
         elif "check_vma" in params:
@@ -149,12 +149,3 @@ def without_types(closed: ClosedJaxpr) -> ClosedJaxpr:
         eqns.append(eqn._replace(invars=invars_read, outvars=[bound(v) for v in eqn.outvars], own_params=params))
     outvars = [read(v) for v in jaxpr.outvars]
     return ClosedJaxpr(Jaxpr(constvars, invars, outvars, eqns, jaxpr.effects, jaxpr.debug_info), closed.consts)
-
-
-def parameter_without_types(value):
-    """A parameter of an equation, jaxprs in it without types that speak of meshes."""
-    if isinstance(value, ClosedJaxpr):
-        return without_types(value)
-    if type(value) is tuple and any(isinstance(x, ClosedJaxpr) for x in value):
-        return tuple(parameter_without_types(x) for x in value)
-    return value

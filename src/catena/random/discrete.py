@@ -14,18 +14,8 @@ from catena.random.gamma_family import anywhere
 from catena.random.kernels import remembered
 from catena.random.keys import consumed_key, pair, split_key
 from catena.random.primitives import random_clone_p
-from catena.random.sampler import as_float, float_dtype, sampler, shape_of, spread
+from catena.random.sampler import as_float, float_dtype, integer_dtype, sampler, shape_of, spread
 from catena.random.uniform_family import _uniform
-
-
-def integer_dtype(dtype, name: str):
-    """The canonical integer dtype asked of the sampler ``name``."""
-    if dtype is None:
-        return dtypes.canonicalize_dtype(int)
-    found = dtypes.check_user_dtype_supported(dtype, name)
-    if not dtypes.is_integer(found):
-        raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {dtypes.dtype_name(found)}")
-    return found
 
 
 def full(shape, value, dtype):

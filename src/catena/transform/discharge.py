@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from catena.core.aval import AbstractRef
 from catena.core.context import context
-from catena.core.jaxpr import ClosedJaxpr, Literal, subjaxprs
+from catena.core.jaxpr import ClosedJaxpr, Literal, subjaxprs, with_jaxprs
 from catena.core.primitive import RuleTable
 from catena.core.ref import is_reference
 from catena.core.staging import DebugInfo, trace_to_jaxpr
@@ -113,16 +113,7 @@ def apply(primitive, args, params):
         return rule(*args, **params)
     if any(type(x) is State for x in args):
         raise NotImplementedError(discharge_rules.missing.format(primitive.name))
-    return primitive.bind(*args, **{k: without_own_references(v) for k, v in params.items()})
-
-
-def without_own_references(parameter):
-    """A parameter of a primitive that knows of no references; jaxprs in it may have references of their own."""
-    if isinstance(parameter, ClosedJaxpr):
-        return pure(parameter)
-    if type(parameter) is tuple and any(isinstance(x, ClosedJaxpr) for x in parameter):
-        return tuple(without_own_references(x) for x in parameter)
-    return parameter
+    return primitive.bind(*args, **with_jaxprs(pure, params))  # jaxprs may have references of their own
 
 
 def through_values(primitive, args, params):

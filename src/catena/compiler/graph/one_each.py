@@ -21,7 +21,7 @@ def choice(b, operand, indices, updates, p: Scatter) -> Any:
     """The updated `operand` as a choice; None where it is not one number, or its rows do not get an update each."""
     if p.kind not in COMBINES or not updates.size or _number(operand) is None:
         return None
-    indices, at = _without_counters(b, operand.shape, indices, p.indices)
+    indices, at = _without_counters(operand.shape, indices, p.indices)
     if not _is_one_each(operand.shape, indices.shape[:-1], at):
         return None
     (d,) = at.start_index_map
@@ -41,7 +41,7 @@ def _number(x) -> Any:
     return x if x.form == "constant" and x.ndim == 0 else None
 
 
-def _without_counters(b, shape: tuple, indices, at: Indices) -> tuple[Any, Indices]:
+def _without_counters(shape: tuple, indices, at: Indices) -> tuple[Any, Indices]:
     """The indices of one dimension where those of others only count the rows, as in `x[arange(n), i]`; else all."""
     if indices.form != "concatenate" or len(indices.args) != len(at.start_index_map) or at.batching:
         return indices, at

@@ -65,7 +65,6 @@ class Executable:
         self.native = Native(
             code, parts.constants, parts.externals, parts.numbers, functions, parts.uses_stacks, linked
         )
-        self._linked = linked
         self.entry, self.out_specs, self.reused = self.native.entry, tuple(parts.out_specs), parts.reused
         self.returns_stacks, self.free_stacks = parts.returns_stacks, self.native.free_stacks
         self._seconds = seconds

@@ -100,11 +100,12 @@ class Pattern:
         self.parts = parts._replace(code=b"", linked=parts.functions, constants=constants)
         self.choices, self.constants = made.choices, made.constants
 
-    def filled(self, made: list, text: Callable[[], str]) -> Executable | None:
-        """The program of which this is so (`Made.numbers`), if the code is in the process."""
-        code = loaded(self.parts.code_name)
-        if code is None:
-            return None
+    def code(self) -> Code | None:
+        """The code of all of them, if it is in the process."""
+        return loaded(self.parts.code_name)
+
+    def filled(self, code: Code, made: list, text: Callable[[], str]) -> Executable | None:
+        """The program of this code of which that is so (`Made.numbers`), if what it calls is in the process."""
         count = len(self.parts.numbers)
         arena_bytes, flops, moved, *others = made[count:]
         each = iter(others)
@@ -140,7 +141,8 @@ class Part(Pattern):
 
         Raises: ArithmeticError where its code is gone.
         """
-        executable = self.filled([*numbers], str)  # nobody reads its text
+        code = self.code()
+        executable = None if code is None else self.filled(code, [*numbers], str)  # nobody reads its text
         if executable is None:
             raise ArithmeticError("code that is gone")
         return executable()
@@ -179,8 +181,9 @@ class Plan(Pattern):
 
     def program(self, numbers: list, text: Callable[[], str]) -> Executable | None:
         """The program for these numbers of the jaxpr, if it is of this code, and that is in the process."""
-        made = self.made(numbers) if loaded(self.parts.code_name) is not None else None
-        return None if made is None else self.filled(made, text)
+        code = self.code()
+        made = None if code is None else self.made(numbers)
+        return None if code is None or made is None else self.filled(code, made, text)
 
 
 class Argument(NamedTuple):

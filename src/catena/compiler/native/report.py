@@ -27,7 +27,7 @@ def step_lines(fused: Fused, step: Step) -> list[str]:
         return _kernel(fused, step.kernel, step.writes)
     if step.group is not None:
         return _rows(fused, step.group)
-    lines = _node(fused, step.own_node, step.bodies)
+    lines = _node(step.own_node, step.bodies)
     if step.follower is not None:
         lines += [f"  | on its rows: {line}" for line in _kernel(fused, step.follower.own_kernel, step.writes)]
     return lines
@@ -84,7 +84,7 @@ def _operation(v: Value) -> str:
 # ---- the other steps ---------------------------------------------------------------------------------------
 
 
-def _node(fused: Fused, v: Value, bodies: list[Fused]) -> list[str]:
+def _node(v: Value, bodies: list[Fused]) -> list[str]:
     if v.form == "convolve":
         return [_line("convolution", f"{_extents(v.args[0].shape)} with {_extents(v.args[1].shape)}", [v], [v])]
     if v.form == "dot":

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from . import fitted
-from .polynomials import fitted_to
+from .polynomials import fitted_to, horner
 
 # Splits and polynomials P and Q, low power first, by order; for results in single and in double precision.
 SINGLE: dict[str | int, Any] = {
@@ -56,13 +56,6 @@ DOUBLE: dict[str | int, Any] = {
 ENDLESS = 2.0**1000  # whose inverse root is no float but zero
 
 
-def _horner(m, coefficients, x):
-    result = m.fma(x, coefficients[-1], coefficients[-2])
-    for c in reversed(coefficients[:-2]):
-        result = m.fma(result, x, c)
-    return result
-
-
 def _bessel(m, x, order: int, precision, scaled: bool):
     """I(x), times exp(-|x|) where ``scaled``, in float64, by the mathematics ``m``; odd where the order is."""
     table = SINGLE if precision > 1e-12 else DOUBLE
@@ -79,11 +72,11 @@ def _bessel(m, x, order: int, precision, scaled: bool):
     large = m.maximum(a, split)
     if table is SINGLE:
         root = m.short_rsqrt(m.where(large > ENDLESS, ENDLESS, large))
-        beyond = _horner(m, far, root * root) * root
+        beyond = horner(m, far, root * root) * root
     else:
-        beyond = _horner(m, far, 1.0 / large) / m.sqrt(a)
+        beyond = horner(m, far, 1.0 / large) / m.sqrt(a)
     beyond = beyond if scaled else _grown(m, a, beyond, table)
-    result = m.where(near, m.fma(front, z * _horner(m, series, z), front), beyond)
+    result = m.where(near, m.fma(front, z * horner(m, series, z), front), beyond)
     return m.where(x < 0.0, -result, m.where(m.equal(x, 0.0), x, result)) if order else result
 
 

@@ -172,8 +172,7 @@ FITS = {
     # sin r = r + r z SIN(z), cos r = 1 - z/2 + z^2 COS(z), z = r^2, |r| <= pi/4
     "SIN": Fit(in_square(lambda r: (mp.sin(r) - r) / r**3), 0, PI_4**2 * 1.02, None, 6, lambda z: z),
     "COS": Fit(in_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4), 0, PI_4**2 * 1.02, None, 5, lambda z: z * z),
-    # x + x z TANH(z), z = x^2, x <= 0.63; x + x z SINH(z), x <= 1
-    "TANH": Fit(in_square(lambda r: (mp.tanh(r) - r) / r**3), 0, 0.4, None, 11, lambda z: z),
+    # sinh x = x + x z SINH(z), z = x^2, x <= 1
     "SINH": Fit(in_square(lambda r: (mp.sinh(r) - r) / r**3), 0, 1, 3, 6, lambda z: z),
     # asin x = x + x z ASIN(z), x <= 1/2; atan x = x + x z ATAN(z), x <= 1
     "ASIN": Fit(in_square(lambda x: (mp.asin(x) - x) / x**3), 0, 0.25, 4, 11, lambda z: z),
