@@ -299,3 +299,36 @@ def test_what_is_no_array_reaches_a_debug_callback_as_it_is(transform):
     transform(f)(jnp.float32(3))
     jax.effects_barrier()
     assert seen == [(("step", {"x": 3.0, "of": None}), {"by": len})]
+
+
+TRANSFORMS = {
+    "eager": lambda f, keys: f(keys[0]),
+    "jit": lambda f, keys: jax.jit(f)(keys[0]),
+    "vmap": lambda f, keys: jax.vmap(f)(keys)[0],
+    "scan": lambda f, keys: lax.scan(lambda c, k: (c, f(k)), 0, keys)[1][0],
+}
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "threefry4x32", "rbg"])
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_callbacks_are_given_the_words_of_keys(transform, impl):
+    keys = jax.random.split(jax.random.key(7, impl=impl), 2)
+    words = jax.random.key_data(keys[0])
+    shape = jax.ShapeDtypeStruct(words.shape, np.uint32)
+    found = []
+
+    def pure(key):
+        return jax.pure_callback(lambda k: k, shape, key, vmap_method="sequential")
+
+    def ordered(key):
+        return io_callback(lambda k: k, shape, key)
+
+    def debug(key):
+        jax.debug.callback(lambda k: found.append(k), key)
+        return jax.random.key_data(key)
+
+    for f in (pure, ordered, debug):
+        np.testing.assert_array_equal(TRANSFORMS[transform](f, keys), words)
+    seen = jax.random.key_data(found[0]) if transform == "eager" else found[0]  # a key that is there is handed on as it is
+    assert seen.dtype == np.uint32
+    np.testing.assert_array_equal(seen, words)

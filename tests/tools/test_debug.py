@@ -153,6 +153,8 @@ def test_inspecting_in_compiled_functions_on_a_mesh():
     assert [s.spec for s in seen] == [jax.P("a", "b"), jax.P("b", "a"), jax.P("b"), jax.P("b"), jax.P("b")]
     assert all(s.mesh == mesh for s in seen)
     seen.clear()
+    f(x)
+    assert not seen
     f(jax.device_put(x, over(None, "a")))
     assert [s.spec for s in seen[:2]] == [jax.P(None, "a"), jax.P("a")]
     seen.clear()
@@ -169,3 +171,26 @@ def test_inspecting():
         jax.debug.inspect_array_sharding(3, callback=seen.append)
     with pytest.raises(TypeError, match="callback"):
         jax.debug.inspect_array_sharding(jnp.ones(2), callback=3)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit])
+@pytest.mark.parametrize("within", ["vmap", "scan", "fori_loop", "cond"])
+def test_inspecting_happens_once_for_all_examples_and_turns(within, transform):
+    seen = []
+
+    def f(x):
+        jax.debug.inspect_array_sharding(x, callback=seen.append)
+        return x + 1
+
+    programs = {
+        "vmap": jax.vmap(f),
+        "scan": lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, None, length=3)[0],
+        "fori_loop": lambda x: jax.lax.fori_loop(0, 3, lambda i, c: f(c), x),
+        "cond": lambda x: jax.lax.cond(x[0] > 0, f, lambda x: x, x),
+    }
+    program = transform(programs[within])
+    out = program(jnp.ones(4))
+    assert len(seen) == 1 and seen[0].device_set == out.devices()
+    if transform is jax.jit:
+        program(jnp.ones(4))
+        assert len(seen) == 1

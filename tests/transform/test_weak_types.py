@@ -166,3 +166,14 @@ def test_means_along_named_axes_are_as_weak_as_what_is_averaged():
     assert weak_whole.weak_type and mean(weak_whole).weak_type and mean(weak_whole).dtype == "float32"
     assert jax.vmap(lambda v: lax.pmean(1, "i"), axis_name="i")(S).weak_type
     np.testing.assert_array_equal(mean(weak_whole), [3.0, 3.0, 3.0])
+
+
+def test_integers_to_traced_integer_powers_are_not_weak():
+    """As in JAX: what such a power meets decides nothing, so that narrow integers times it are of its width."""
+    narrow = jnp.ones(2, np.int8)
+    for base in (2, 3, jnp.asarray(2)):
+        power = jax.jit(lambda n, base=base: base**n)
+        assert not power(3).weak_type and (base ** jnp.asarray(3)).weak_type
+        assert jax.jit(lambda n, base=base: base**n * narrow)(3).dtype == np.int32
+    assert jax.jit(lambda n: n**2)(3).weak_type and jax.jit(lambda x: x**2.0)(3).weak_type
+    assert not lax.fori_loop(0, 3, lambda i, c: c + 2**i, 0).weak_type

@@ -125,6 +125,10 @@ class ExtendedDType:
         """
         return None
 
+    def for_host(self, x):
+        """An array of this dtype as functions of the host are given it that are called from programs."""
+        return x
+
     def refuse_numpy(self) -> str:
         """What to say where an array of this dtype is to be converted to NumPy or Python."""
         return f"an array of dtype {self.name} cannot be converted to a NumPy array or a Python value"

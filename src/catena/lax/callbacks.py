@@ -25,7 +25,7 @@ from catena.core.lazy import LazyModule
 from catena.core.primitive import Primitive
 from catena.core.ref import Ref
 from catena.core.source import function_name
-from catena.core.trace import leaf_value
+from catena.core.trace import Tracer, leaf_value
 from catena.core.traceback import user_frames
 from catena.core.tree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 from catena.core.zeros import Zero, get_aval
@@ -61,6 +61,13 @@ class FlatCallback:
 
     def __repr__(self):
         return f"FlatCallback({function_name(self.callback)})"
+
+
+def host_value(leaf):
+    """A leaf of the user's data as a callback is given it: keys are their words, as compiled programs know no keys."""
+    value = leaf_value(leaf)
+    dtype = get_aval(value).dtype
+    return dtype.for_host(value) if dtypes.is_extended(dtype) else value
 
 
 def call_logged(callback: FlatCallback, arrays):
@@ -270,7 +277,7 @@ def pure_callback(
         return tree_unflatten(out_tree, [])
     flat = FlatCallback(callback, in_tree, "pure_callback")
     outs = pure_callback_p.bind(
-        *[leaf_value(x) for x in leaves], callback=flat, result_avals=result_avals, vmap_method=vmap_method
+        *[host_value(x) for x in leaves], callback=flat, result_avals=result_avals, vmap_method=vmap_method
     )
     return tree_unflatten(out_tree, outs)
 
@@ -325,7 +332,7 @@ def io_callback(callback: Callable, result_shape_dtypes, *args, sharding=None, o
     result_avals, out_tree = result_types(result_shape_dtypes)
     flat = FlatCallback(callback, in_tree, "io_callback")
     outs = io_callback_p.bind(
-        *[leaf_value(x) for x in leaves], callback=flat, result_avals=result_avals, ordered=ordered
+        *[host_value(x) for x in leaves], callback=flat, result_avals=result_avals, ordered=ordered
     )
     return tree_unflatten(out_tree, outs)
 
@@ -429,7 +436,8 @@ def debug_callback(
 
     functools.update_wrapper(called, callback)
     flat = FlatCallback(called, tree_structure((tuple(traced), {})), "debug.callback")
-    values = [leaf_value(x[...] if type(x) is Ref else x) for x in traced]  # of a reference, what it refers to now
+    read = [x[...] if type(x) is Ref else x for x in traced]  # of a reference, what it refers to now
+    values = [host_value(x) if isinstance(x, Tracer) else leaf_value(x) for x in read]
     debug_callback_p.bind(*values, callback=flat, ordered=ordered)
 
 

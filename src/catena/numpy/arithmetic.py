@@ -13,6 +13,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
+from catena.core.trace import Tracer
 from catena.lax import native
 from catena.lax.policy import INTEGERS
 from catena.lax.powers import wrapping_pow
@@ -268,7 +269,8 @@ def _power(x, y):
     dtype, weak = promoted_dtype([x, y])
     if dtypes.is_inexact(dtype):
         return _inexact_power(x, y, dtype, weak)
-    dtype, weak = dtypes.to_numeric_dtype(dtype), weak and all(dtype_of(v)[1] for v in (x, y))
+    known = not isinstance(y, Tracer)  # JAX computes a known exponent's power by products, which are as weak as the base
+    dtype, weak = dtypes.to_numeric_dtype(dtype), weak and known and all(dtype_of(v)[1] for v in (x, y))
     return _integer_to_integer(*same_rank("power", [convert(x, dtype, weak), convert(y, dtype, weak)]))
 
 

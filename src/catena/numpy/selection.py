@@ -323,7 +323,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
     if a.ndim == 0:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
     known_or_sized(a, size, "nonzero")
-    known = find_concrete(a)
+    known = find_concrete(truth(a) if a.aval.extended else a)  # which refuses keys
     if size is not None:
         size = static_size(size, "nonzero")
     if known is not None and (fill_value is None or _is_known(fill_value)):

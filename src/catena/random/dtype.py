@@ -66,6 +66,9 @@ class KeyDType(ExtendedDType):
     def by_parts(self, eqn):
         return load("catena.random.long_keys").by_words(eqn) if self._impl.long else None
 
+    def for_host(self, x):
+        return load("catena.random.keys").unwrap(x)
+
     def refuse_numpy(self) -> str:
         return (
             "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) "

@@ -47,9 +47,9 @@ CONSTRAINTS = {"sharding_constraint": "sharding", "reshard": "dst_sharding"}  # 
 
 
 class Inspection:
-    """What shows a user how a value lies: called with the value, it hands the value's layout on.
+    """What shows a user how a value lies: called with the value, it hands the value's layout on, each layout once.
 
-    A compiled function sees bare values. How they lie on the mesh that its arguments lie on follows from the program;
+    A traced value lies as it does in every run, turn of a loop and example of a batch. A compiled function sees bare values. How they lie on the mesh that its arguments lie on follows from the program;
     whoever runs that says so in ``running.layouts`` (``Program.inspected`` in ``transform/execute.py``).
     """
 
@@ -57,10 +57,14 @@ class Inspection:
 
     def __init__(self, callback: Callable):
         self.callback = callback
+        self.shown: set = set()
 
     def __call__(self, x) -> None:
         known = getattr(self.running, "layouts", None)
-        self.callback(known.get(self, known.get(None)) if known else x.sharding)
+        layout = known.get(self, known.get(None)) if known else x.sharding
+        if layout not in self.shown:
+            self.shown.add(layout)
+            self.callback(layout)
 
 
 def inspection_of(eqn: Eqn) -> Inspection | None:
