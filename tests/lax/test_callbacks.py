@@ -329,6 +329,8 @@ def test_callbacks_are_given_the_words_of_keys(transform, impl):
 
     for f in (pure, ordered, debug):
         np.testing.assert_array_equal(TRANSFORMS[transform](f, keys), words)
-    seen = jax.random.key_data(found[0]) if transform == "eager" else found[0]  # a key that is there is handed on as it is
+    seen = (
+        jax.random.key_data(found[0]) if transform == "eager" else found[0]
+    )  # what is no tracer is handed on as it is
     assert seen.dtype == np.uint32
     np.testing.assert_array_equal(seen, words)

@@ -269,7 +269,7 @@ def _power(x, y):
     dtype, weak = promoted_dtype([x, y])
     if dtypes.is_inexact(dtype):
         return _inexact_power(x, y, dtype, weak)
-    known = not isinstance(y, Tracer)  # JAX computes a known exponent's power by products, which are as weak as the base
+    known = not isinstance(y, Tracer)  # then JAX computes products, which are as weak as the base
     dtype, weak = dtypes.to_numeric_dtype(dtype), weak and known and all(dtype_of(v)[1] for v in (x, y))
     return _integer_to_integer(*same_rank("power", [convert(x, dtype, weak), convert(y, dtype, weak)]))
 

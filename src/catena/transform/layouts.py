@@ -49,8 +49,9 @@ CONSTRAINTS = {"sharding_constraint": "sharding", "reshard": "dst_sharding"}  # 
 class Inspection:
     """What shows a user how a value lies: called with the value, it hands the value's layout on, each layout once.
 
-    A traced value lies as it does in every run, turn of a loop and example of a batch. A compiled function sees bare values. How they lie on the mesh that its arguments lie on follows from the program;
-    whoever runs that says so in ``running.layouts`` (``Program.inspected`` in ``transform/execute.py``).
+    A traced value lies as it does in every run, turn of a loop and example of a batch. A compiled function sees bare
+    values. How they lie on the mesh that its arguments lie on follows from the program; whoever runs that says so in
+    ``running.layouts`` (``Program.inspected`` in ``transform/execute.py``).
     """
 
     running = threading.local()
