@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -24,6 +25,10 @@ from catena.transform.vmappable import axis_types, classes, example_of, is_vmapp
 
 P = ParamSpec("P")
 R = TypeVar("R")
+WRONG_IN_AXES = (
+    "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the "
+    "function, but got "
+)
 
 
 def vmap(
@@ -59,28 +64,15 @@ def vmap(
     Array([3., 3.], dtype=float32)
     """
     check_function(fun)
-    names = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
-    if not all(isinstance(name, str) or name is None for name in names):
-        raise TypeError(f"spmd_axis_name must be a name, a tuple of names or None, got {spmd_axis_name!r}")
+    spread = mesh_axes(spmd_axis_name)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    if in_axes is not None and type(in_axes) is not int and not isinstance(in_axes, (tuple, *axis_types())):
-        raise TypeError(
-            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
-            f"passed to the function, but got {in_axes}."
-        )
-    if axis_size is not None and not hasattr(axis_size, "__index__"):
-        raise TypeError(f"vmap axis_size must be an integer or None, got {axis_size!r} of type {type(axis_size)}")
-    check_axes("vmap in_axes", in_axes)
-    check_axes("vmap out_axes", out_axes)
+    check_arguments(in_axes, out_axes, axis_size)
 
     @named_after(fun, "The vectorised form")
     @api_boundary
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError(
-                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
-                f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
-            )
+            raise ValueError(f"{WRONG_IN_AXES}len(in_axes)={len(in_axes)}, len(args)={len(args)}")
         leaves, tree = tree_flatten((args, kwargs), leaves_of_trees())
         dims = flatten_axes("vmap in_axes", tree, (in_axes, 0), tupled_args=True)
         whole = {i: dims[i] for i, x in enumerate(leaves) if is_vmappable(x)} if classes else {}
@@ -88,33 +80,67 @@ def vmap(
         leaves = [x if d is None else mapped_leaf(x) for x, d in zip(leaves, dims, strict=True)]
         dims = canonical_dims(fun, args, kwargs, leaves, dims)
         size = mapped_size(fun, args, kwargs, leaves, dims, axis_size)
-        spread = () if spmd_axis_name is None else names
         axis = Axis(axis_name, size, spread=spread, split=split_of(leaves, dims))
-        result = {}
+        results = Results(out_axes, size, sum_match)
 
         def flat_fun(*xs):
             xs = [example_of(x, size, whole[i]) if i in whole else x for i, x in enumerate(for_users(xs))]
             call_args, call_kwargs = tree_unflatten(tree, xs)
-            out = fun(*call_args, **call_kwargs)
-            outs, result["tree"] = tree_flatten(out, leaves_of_trees())
-            check_no_references(outs)
-            result["targets"] = targets = flatten_axes("vmap out_axes", result["tree"], out_axes)
-            result["whole"] = wholes = {}
-            for i, x in enumerate(outs if classes else ()):
-                if is_vmappable(x):
-                    place = lambda x, d, t, i=i: place_axis(x, d, t, size, sum_match, result["tree"], i)
-                    wholes[i], outs[i] = whole_of(x, size, targets[i], place), None
-            return [None if i in wholes else result_leaf(x) for i, x in enumerate(outs)]
+            return results.flatten(fun(*call_args, **call_kwargs))
 
-        outs, out_dims = batch_flat(flat_fun, axis, leaves, dims, function_place(fun))
-        out_tree, wholes = result["tree"], result["whole"]
-        outs = [
-            wholes[i] if i in wholes else place_axis(x, d, t, size, sum_match, out_tree, i)
-            for i, (x, d, t) in enumerate(zip(outs, out_dims, result["targets"], strict=True))
-        ]
-        return tree_unflatten(out_tree, outs)
+        return results.batch(*batch_flat(flat_fun, axis, leaves, dims, function_place(fun)))
 
     return vmap_f
+
+
+class Results:
+    """The results of a function that is vectorised: those of one example, and then of the batch."""
+
+    __slots__ = ("out_axes", "size", "sum_match", "targets", "tree", "wholes")
+
+    def __init__(self, out_axes, size: int, sum_match: bool):
+        self.out_axes, self.size, self.sum_match = out_axes, size, sum_match
+
+    def flatten(self, out) -> list:
+        """Those of one example, whose batched form `batch` is given; containers that are mapped as wholes are kept."""
+        outs, self.tree = tree_flatten(out, leaves_of_trees())
+        check_no_references(outs)
+        self.targets = flatten_axes("vmap out_axes", self.tree, self.out_axes)
+        self.wholes: dict[int, Any] = {}
+        for i, x in enumerate(outs if classes else ()):
+            if is_vmappable(x):
+                place = functools.partial(self._placed, i)
+                self.wholes[i], outs[i] = whole_of(x, self.size, self.targets[i], place), None
+        return [None if i in self.wholes else result_leaf(x) for i, x in enumerate(outs)]
+
+    def batch(self, outs: list, dims: list):
+        """The tree of all examples' results, whose mapped axes are where `out_axes` wants them."""
+        placed = [
+            self.wholes[i] if i in self.wholes else self._placed(i, x, d, t)
+            for i, (x, d, t) in enumerate(zip(outs, dims, self.targets, strict=True))
+        ]
+        return tree_unflatten(self.tree, placed)
+
+    def _placed(self, i: int, x, dim, target):
+        return place_axis(x, dim, target, self.size, self.sum_match, self.tree, i)
+
+
+def mesh_axes(spmd_axis_name) -> tuple:
+    """The axes of a mesh that the mapped axis is spread over."""
+    names = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
+    if not all(isinstance(name, str) or name is None for name in names):
+        raise TypeError(f"spmd_axis_name must be a name, a tuple of names or None, got {spmd_axis_name!r}")
+    return () if spmd_axis_name is None else names
+
+
+def check_arguments(in_axes, out_axes, axis_size) -> None:
+    """Raise where these are not what ``vmap`` takes."""
+    if in_axes is not None and type(in_axes) is not int and not isinstance(in_axes, (tuple, *axis_types())):
+        raise TypeError(f"{WRONG_IN_AXES}{in_axes}.")
+    if axis_size is not None and not hasattr(axis_size, "__index__"):
+        raise TypeError(f"vmap axis_size must be an integer or None, got {axis_size!r} of type {type(axis_size)}")
+    check_axes("vmap in_axes", in_axes)
+    check_axes("vmap out_axes", out_axes)
 
 
 def check_axes(name: str, axes) -> None:
