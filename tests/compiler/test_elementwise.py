@@ -309,3 +309,15 @@ def test_large_results_that_are_one_number_are_each_filled():
         for out in jax.jit(f)(*args):
             np.testing.assert_array_equal(out, np.zeros(1 << 16, np.float32))
     assert "  copy" in jax.jit(zeros).lower(jnp.ones(8)).compile().as_text("program").split("\n")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int8", "complex64", "bool"])
+def test_large_results_that_are_equal_are_computed_and_written_at_once(dtype):
+    x = jnp.asarray(np.arange(1 << 20) % 100 - 50, dtype)
+    f = jax.jit(lambda x: (~x, ~x, ~x) if dtype == "bool" else (x * 3, x * 3, x * 3))
+    wanted = ~np.asarray(x) if dtype == "bool" else np.asarray(x) * np.asarray(3, dtype)
+    for out in f(x):
+        assert out.dtype == x.dtype
+        np.testing.assert_array_equal(out, wanted)
+    steps = f.lower(x).compile().as_text("program").split("\n")
+    assert steps.count("  copy") == (2 if dtype == "bool" else 0)
