@@ -139,7 +139,15 @@ def test_transformed_functions_say_what_they_are():
     )
     assert repr(jax.vjp(energy, 1.0)[1]).startswith("<VJP of energy at ")
     assert repr(jax.linearize(energy, 1.0)[1]) == "<linear function of tangents of types float32[]>"
-    assert "all flags at their defaults" in repr(jax.config) or "=" in repr(jax.config)
+
+
+def test_the_configuration_shows_what_was_changed():
+    before = jax.config.jax_slow_compile_secs
+    jax.config.update("jax_slow_compile_secs", 12.5)
+    try:
+        assert "jax_slow_compile_secs=12.5" in repr(jax.config)
+    finally:
+        jax.config.update("jax_slow_compile_secs", before)
 
 
 NESTED = {  # how deep, at least, under the usual recursion limit and with pytest's own frames; docs/differences.md
