@@ -286,3 +286,46 @@ def test_functions_of_trees_that_return_nothing_can_be_called_again(nothing):
 
 def test_the_type_of_jitted_functions_has_the_name_that_programs_look_for():
     assert "PjitFunction" in str(type(jax.jit(jnp.sin)))
+
+
+def test_arguments_of_one_structure_have_the_names_of_their_places():
+    """Whatever is static; they are asked for once for each structure."""
+
+    def f(p, n, *rest, flag=True):
+        if n == 2 and flag is None:
+            bool(p["w"] > 0)
+        return p["w"] * n + sum(rest)
+
+    jitted = jax.jit(f, static_argnums=1, static_argnames="flag")
+    name = lambda *args, **kwargs: jitted.trace(*args, **kwargs).jaxpr.jaxpr.debug_info.arg_names
+    for n in (3, 4, 5):
+        w = {"w": jnp.ones(n)}
+        assert name(w, 1) == name(w, 3, flag=False) == ["p['w']"]
+        assert name(w, 1, w["w"], 2.0) == ["p['w']", "rest[0]", "rest[1]"]
+        with pytest.raises(jax.errors.TracerBoolConversionError, match=r"argument p\['w'\]"):
+            jitted({"w": jnp.ones(())}, 2, flag=None)
+
+
+def test_nothing_is_collected_while_a_function_is_traced():
+    """And it is again afterwards, also where tracing fails; whoever turned it off finds it so."""
+    seen = []
+
+    def f(x):
+        seen.append(gc.isenabled())
+        jax.lax.scan(lambda c, _: (c + 1, seen.append(gc.isenabled())), x, None, 2)
+        if x.shape == (3,):
+            raise ValueError("no")
+        return x + 1
+
+    assert gc.isenabled()
+    jax.jit(f)(jnp.ones(2))
+    assert gc.isenabled() and not any(seen)
+    with pytest.raises(ValueError, match="no"):
+        jax.jit(f)(jnp.ones(3))
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        jax.make_jaxpr(f)(jnp.ones(4))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -118,22 +118,28 @@ _NOTE = "In the operation "
 def _checked_types(primitive, avals: tuple, params: dict):
     """What the ``abstract`` rule says; what it raises notes the operation, its operands and parameters."""
     try:
-        if abstract_token in avals and not primitive.takes_tokens:
-            raise TypeError(f"{primitive} takes arrays, but operand {avals.index(abstract_token)} is a token")
         if primitive.abstract is None and not is_defined(primitive):
             raise NotImplementedError(f"the primitive {primitive} is declared and not defined")
-        if not primitive.takes_tokens and not primitive.takes_references:
-            for i, aval in enumerate(avals):
-                if type(aval) is AbstractRef:
-                    raise ValueError(f"operand {i} of {primitive}: {use_of_reference(aval)}")
-        if primitive.varying or any(map(varying_axes, avals)):
-            return types_that_vary(primitive, avals, params)
+        if primitive.varying or not all([type(a) is ShapedArray and a.plain for a in avals]):
+            check_kinds(primitive, avals)
+            if primitive.varying or any(map(varying_axes, avals)):
+                return types_that_vary(primitive, avals, params)
         return primitive.abstract(*avals, **params)
     except (TypeError, ValueError, IndexError) as error:
         if not any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ())):
             shown = [f"{k}={v!r}" for k, v in params.items() if v and type(v) is tuple]
             error.add_note(f"{_NOTE}{primitive}({', '.join([*(a.str_short() for a in avals), *shown])})")
         raise
+
+
+def check_kinds(primitive, avals: tuple) -> None:
+    """Raise where operands are tokens or references, and the primitive takes none."""
+    if abstract_token in avals and not primitive.takes_tokens:
+        raise TypeError(f"{primitive} takes arrays, but operand {avals.index(abstract_token)} is a token")
+    if not primitive.takes_tokens and not primitive.takes_references:
+        for i, aval in enumerate(avals):
+            if type(aval) is AbstractRef:
+                raise ValueError(f"operand {i} of {primitive}: {use_of_reference(aval)}")
 
 
 def varying_axes(aval) -> frozenset:

@@ -384,11 +384,18 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args):
 def subjaxprs(params: dict):
     """The jaxprs inside an equation's parameters."""
     for value in params.values():
+        if type(value) in PLAIN:
+            continue
         for item in value if isinstance(value, (tuple, list)) else (value,):
+            if type(item) in PLAIN:
+                continue
             if isinstance(item, ClosedJaxpr):
                 yield item.jaxpr
             elif isinstance(item, Jaxpr):
                 yield item
+
+
+PLAIN = frozenset([type(None), bool, int, float, str])  # what most parameters are
 
 
 def with_jaxprs(change: Callable[[ClosedJaxpr], ClosedJaxpr], params: dict) -> dict:

@@ -12,6 +12,7 @@ from catena.core.context import context
 from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, make_eqn
+from catena.core.lazy import without_collection
 from catena.core.leaks import running
 from catena.core.ref import Cell, Ref, as_ref, core_of
 from catena.core.source import NO_NAMES, user_source
@@ -290,7 +291,7 @@ def trace_to_jaxpr(fun, in_avals, debug_info: DebugInfo) -> tuple[Jaxpr, list]:
     source, name_stack = context.source, context.name_stack
     context.source, context.name_stack = None, NO_NAMES
     try:
-        with running(JaxprTrace(context.trace, debug_info)) as trace:
+        with without_collection(), running(JaxprTrace(context.trace, debug_info)) as trace:
             if context.folding:
                 context.trace = FoldingTrace(trace)
             outs = fun(*[trace.new_arg(a) for a in in_avals])

@@ -156,17 +156,19 @@ def canonicalize_precision(precision: PrecisionLike):
 # Types
 
 
-def _check_numbers(lhs, rhs, dimension_numbers):
+@lru_cache(1024)
+def _free_axes(dimension_numbers, lhs_ndim: int, rhs_ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes of either operand that a product keeps besides the batch; TypeError where numbers of axes are wrong."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    for side, aval, batch, contract in (
-        ("lhs", lhs, lhs_batch, lhs_contract),
-        ("rhs", rhs, rhs_batch, rhs_contract),
+    for side, ndim, batch, contract in (
+        ("lhs", lhs_ndim, lhs_batch, lhs_contract),
+        ("rhs", rhs_ndim, rhs_batch, rhs_contract),
     ):
-        if not all(0 <= d < aval.ndim for d in (*batch, *contract)):
+        if not all(0 <= d < ndim for d in (*batch, *contract)):
             raise TypeError(
                 f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of axes of "
                 f"the {side} value, got {side}_batch of {batch} and {side}_contracting of {contract} for {side} of "
-                f"rank {aval.ndim}"
+                f"rank {ndim}"
             )
     if len(lhs_batch) != len(rhs_batch):
         raise TypeError(
@@ -184,12 +186,11 @@ def _check_numbers(lhs, rhs, dimension_numbers):
                 f"dot_general requires {side} batch dimensions to be disjoint from contracting dimensions, got "
                 f"{side}_batch {batch} and {side}_contracting {contract}."
             )
-    _check_sizes("lhs batch dimensions and rhs batch", lhs, rhs, lhs_batch, rhs_batch)
-    _check_sizes("contracting", lhs, rhs, lhs_contract, rhs_contract)
+    return _free(lhs_ndim, lhs_contract, lhs_batch), _free(rhs_ndim, rhs_contract, rhs_batch)
 
 
 def _check_sizes(kind: str, lhs, rhs, lhs_dims, rhs_dims):
-    lhs_sizes, rhs_sizes = tuple(lhs.shape[d] for d in lhs_dims), tuple(rhs.shape[d] for d in rhs_dims)
+    lhs_sizes, rhs_sizes = tuple([lhs.shape[d] for d in lhs_dims]), tuple([rhs.shape[d] for d in rhs_dims])
     if lhs_sizes != rhs_sizes:
         raise TypeError(
             f"dot_general requires {kind} dimensions to have the same shape, got {lhs_sizes} and {rhs_sizes}. They "
@@ -234,9 +235,12 @@ def _check_preferred(name: str, dtype, preferred):
 
 
 def _abstract(lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
-    _check_numbers(lhs, rhs, dimension_numbers)
+    lhs_free, rhs_free = _free_axes(dimension_numbers, lhs.ndim, rhs.ndim)
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    _check_sizes("lhs batch dimensions and rhs batch", lhs, rhs, lhs_batch, rhs_batch)
+    _check_sizes("contracting", lhs, rhs, lhs_contract, rhs_contract)
     dtype = _check_preferred("dot_general", _product_dtype(lhs, rhs), preferred_element_type)
-    shape = _plan(dimension_numbers, lhs.shape, rhs.shape).out_shape
+    shape = *[lhs.shape[d] for d in (*lhs_batch, *lhs_free)], *[rhs.shape[d] for d in rhs_free]
     return ShapedArray(shape, dtype, lhs.weak_type and rhs.weak_type)
 
 
@@ -249,8 +253,7 @@ class _Plan:
 
     def __init__(self, dimension_numbers, lhs_shape, rhs_shape):
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-        lhs_free = _free(len(lhs_shape), lhs_contract, lhs_batch)
-        rhs_free = _free(len(rhs_shape), rhs_contract, rhs_batch)
+        lhs_free, rhs_free = _free_axes(dimension_numbers, len(lhs_shape), len(rhs_shape))
         batch = tuple(lhs_shape[d] for d in lhs_batch)
         m = tuple(lhs_shape[d] for d in lhs_free)
         n = tuple(rhs_shape[d] for d in rhs_free)

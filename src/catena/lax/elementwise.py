@@ -130,7 +130,7 @@ def check_accuracy(accuracy):
 def check_same_dtypes(name: str, avals):
     """Raise TypeError where operands have different dtypes: ``lax`` never promotes."""
     first = avals[0].dtype
-    if all(a.dtype == first for a in avals):
+    if all([a.dtype == first for a in avals]):
         return
     got = ", ".join(dtypes.dtype_name(a.dtype) for a in avals)
     numpy_name = _NUMPY_NAMES.get(name)
@@ -145,7 +145,7 @@ def check_same_dtypes(name: str, avals):
 def broadcast_operand_shapes(name: str, shapes) -> tuple:
     """The shape of the result of an elementwise operation on operands of these shapes."""
     first = shapes[0]
-    if all(s == first for s in shapes):
+    if all([s == first for s in shapes]):
         return first
     ranks = {len(s) for s in shapes if s}
     if len(ranks) > 1:
@@ -196,7 +196,7 @@ def abstract_rule(name: str, admitted, result=same_dtype):
             check_admitted(name, aval, admitted, i)
         check_same_dtypes(name, avals)
         shape = broadcast_operand_shapes(name, [a.shape for a in avals])
-        return ShapedArray(shape, result(*avals), all(a.weak_type for a in avals))
+        return ShapedArray(shape, result(*avals), all([a.weak_type for a in avals]))
 
     return abstract
 

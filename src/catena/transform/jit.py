@@ -261,6 +261,12 @@ class JitFunction(Face, Generic[P, R]):
         nums = {i % len(args) for i in self._static_nums if -len(args) <= i < len(args)} if args else ()
         return arguments.argument_names(self._fun, args, kwargs, nums, self._static_names)
 
+    def _names_by_structure(self, args, kwargs, statics, in_tree) -> list[str]:
+        """``_leaf_names``, which other arguments of the same structure have, too."""
+        known, key = self._cache.names, (in_tree, tuple([k for k, _ in statics]))
+        found = known.get(key)
+        return known.setdefault(key, self._leaf_names(args, kwargs)) if found is None else found
+
     def _trace(self, args, kwargs, statics, in_tree, avals) -> TracedCall:
         given = dict(statics)
         static_kwargs = {k: s.value for k, s in given.items() if isinstance(k, str)}
@@ -280,7 +286,7 @@ class JitFunction(Face, Generic[P, R]):
         info = DebugInfo(
             "jit",
             function_place(self._fun),
-            self._leaf_names(args, kwargs),
+            self._names_by_structure(args, kwargs, statics, in_tree),
             lambda: arguments.leaf_paths(result["tree"]),
         )
         checks, start = self._options.checks, time.perf_counter()

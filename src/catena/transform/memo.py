@@ -18,16 +18,18 @@ all_caches: weakref.WeakSet = weakref.WeakSet()  # everything with a method clea
 
 class CallCache:
     """What calls of one transformed function traced, by the types of the arguments; and ``fast``, how to run
-    what was seen before, ``trees``, of which structures the arguments were, latest first.
+    what was seen before, ``trees``, of which structures the arguments were, latest first, and ``names``, what their
+    leaves are called, by structure.
     """
 
-    __slots__ = ("entries", "fast", "latest", "trees", "__weakref__")
+    __slots__ = ("entries", "fast", "latest", "trees", "names", "__weakref__")
 
     def __init__(self):
         self.entries: dict = {}
         self.fast: dict = {}
         self.latest: dict = {}  # of `fast`, by all but the types of the leaves: these types, and how to run
         self.trees: list = []
+        self.names: dict = {}
         all_caches.add(self)
 
     def clear_cache(self):
@@ -36,6 +38,7 @@ class CallCache:
         self.fast.clear()
         self.latest.clear()
         self.trees.clear()
+        self.names.clear()
 
     def arrays_of(self, tree, reader: Callable) -> tuple[PyTreeDef, list, list, list]:
         """The structure of arguments, their leaves, these as Arrays for the time of one call, and the types of those.

@@ -19,6 +19,11 @@ def program(
     """The executable of a closed jaxpr; arguments as for `compile.compile_jaxpr`."""
     if checks:  # what these say of lines holds in this process
         return compiler.compile_jaxpr(closed, name=name, donated=donated, checks=checks)
+    with without_collection():
+        return _program(closed, name, donated)
+
+
+def _program(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...]) -> Executable:
     told = lengths.read(closed)
     text, numbers = told or (None, [])
     family = None if text is None else lengths.family_of(text, donated, numbers)
@@ -29,8 +34,7 @@ def program(
         found = stored.find(key, consts, as_text)
         if found is not None:
             return found[0]
-        with without_collection():
-            executable = _compiled(closed, family, numbers, name, donated)
+        executable = _compiled(closed, family, numbers, name, donated)
     stored.keep(key, executable, {}, consts)
     return executable
 
