@@ -28,8 +28,9 @@ from catena.core.tree import tree_flatten
 from catena.lax.policy import REPEATS, WHOLE
 from catena.transform.execute import program_of, run_program
 from catena.transform.hot_path import how_to_run, run_fast
-from catena.transform.jit import TracedCall, readable_array
+from catena.transform.jit import TracedCall
 from catena.transform.memo import all_caches
+from catena.transform.readable import readable_array
 
 Fun = TypeVar("Fun", bound=Callable[..., Any])
 
