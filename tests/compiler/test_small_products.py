@@ -6,7 +6,8 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena.compiler.machine import X86_64_V3, X86_64_V4
-from catena.compiler.native.compile import text_of
+from catena.compiler.native.compile import program_of, text_of
+from catena.compiler.plan.steps import Contract
 from catena.core.config import override
 
 PRODUCTS = {"matrices": "bij,bjk->bik", "turned": "bji,bjk->bik", "vectors": "bij,bj->bi", "by one": "bij,jk->bik"}
@@ -41,3 +42,37 @@ def test_how_many_loops_are_written(rows, terms, loops, machine):
     with override("jax_check_bounds", False):
         text = text_of(jax.make_jaxpr(jnp.matmul)(x, y), machine=machine)
     assert text.count("= phi i64") == loops
+
+
+SHORT = {"rows": "ik,kj->ij", "columns": "ik,jk->ij", "turned": "ki,kj->ij", "members": "bik,bkj->bij"}
+
+
+def _of_short_sums(which, terms, dtype):
+    rng = np.random.default_rng(terms)
+    extents = {"b": 3, "i": 300, "j": 90, "k": terms}
+    left, right = which.split("->")[0].split(",")
+    return [rng.standard_normal([extents[d] for d in operand]).astype(dtype) for operand in (left, right)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("terms", [2, 3, 4, 5])
+@pytest.mark.parametrize("which", SHORT.values(), ids=SHORT)
+def test_short_sums_have_the_bits_that_they_have_in_smaller_results(which, terms, dtype):
+    """Large results of few terms are loop nests, which write row after row, smaller ones are by tiles."""
+    with override("jax_enable_x64", True):
+        x, y = _of_short_sums(which, terms, dtype)
+        product = jax.jit(lambda x, y: jnp.einsum(which, x, y))
+        whole = np.asarray(product(x, y))
+        np.testing.assert_allclose(whole, np.einsum(which, x, y), rtol=1e-5 if dtype == "float32" else 1e-14, atol=1e-6)
+        axis = which.index("i")
+        part = np.asarray(product(np.take(x, range(40, 60), axis), y))
+        assert whole[..., 40:60, :].tobytes() == part.tobytes()
+
+
+@pytest.mark.parametrize("machine", [X86_64_V3, X86_64_V4], ids=["v3", "v4"])
+@pytest.mark.parametrize("terms, rows, tiles", [(4, 1000, False), (5, 1000, True), (4, 40, True)])
+def test_which_short_sums_are_written_row_after_row(terms, rows, tiles, machine):
+    x, y = jax.ShapeDtypeStruct((rows, terms), "float32"), jax.ShapeDtypeStruct((terms, 200), "float32")
+    with override("jax_check_bounds", False):
+        program = program_of(jax.make_jaxpr(jnp.matmul)(x, y), machine=machine)
+    assert [isinstance(step, Contract) for _, step in program.steps()] == [tiles]

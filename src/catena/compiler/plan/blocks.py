@@ -73,7 +73,9 @@ def _is_large(v: Value, machine: Machine) -> bool:
 def _may_be_cut(v: Value, machine: Machine) -> bool:
     if v.form != "dot" or KIND[v.dtype] != "f" or min(product_kinds.sizes(v)[1:3]) < 2:
         return False
-    return product_kinds.has_tiles(v, machine) or product_kinds.few(v, machine) is not None
+    if product_kinds.has_tiles(v, machine) or product_kinds.few(v, machine) is not None:
+        return True
+    return product_kinds.is_written_by_rows(v, machine)
 
 
 @dataclass

@@ -21,22 +21,27 @@ WRITTEN_OUT = 512  # multiplications from which each of these is a sum of its ow
 ROWS_READING = 2  # for each of which the columns of a right operand would be gathered
 FEWEST_ROWS, FEWEST_TERMS = 16, 16  # where lanes are terms, from which the right operand is copied to have them so
 LEAST_IN_TILES = 512  # multiplications
+FEWEST_TERMS_IN_TILES = 5  # of fewer, writing the result takes the time
+FEWEST_ROWS_TURNING = 128  # for which a loop nest has such a right operand turned, which tiles read as it lies
 TERMS_FOR_A_ROW = 2  # from more on so few rows read a right operand that packing it is not worth it: lanes are terms
 LITTLE_MORE = 1.25  # halves of a vector that columns fill: ten classes are five eighths of 16 floats
 LONG_BESIDE_MORE = 128  # terms of their sums
 FEWEST_BESIDE_VECTOR = 64  # rows or columns where one operand is a vector, and the other is read once
 
 
-def reads_columns_apart(v: Value, machine: Machine) -> bool:
+def reads_columns_apart(v: Value, machine: Machine, in_loop: bool) -> bool:
     """Whether some rows would each read the columns of a small right operand one by one, since its terms lie side by
-    side. These are so few that they are added up one by one, wherever they lie.
+    side. These are so few that they are added up one by one, wherever they lie. In a loop it pays beside many rows.
     """
     if KIND[v.dtype] not in "fiu" or v.size == 0:
         return False
     rhs, rc = v.args[1], v.params.numbers[1]
     _, m, n, terms = sizes(v)
-    few_terms = 1 < terms <= machine.vector_bytes // v.dtype.itemsize
-    return few_terms and m >= ROWS_READING and n > 1 and has_terms_side_by_side(rhs, rc)
+    if terms < 2 or m < ROWS_READING or n < 2 or not has_terms_side_by_side(rhs, rc):
+        return False
+    if is_written_by_rows(v, machine):
+        return True
+    return not in_loop and terms <= machine.vector_bytes // v.dtype.itemsize
 
 
 def few(v: Value, machine: Machine) -> int | None:
@@ -122,11 +127,26 @@ def has_tiles(v: Value, machine: Machine) -> bool:
         return False
     _, m, n, terms = sizes(v)
     if m > 1 and n > 1:
-        if not is_large(v, LEAST_IN_TILES) or few(v, machine) is not None:
+        if not is_large(v, LEAST_IN_TILES) or few(v, machine) is not None or is_written_by_rows(v, machine):
             return False
         return is_large(v) or terms <= TERMS_FOR_A_ROW * m or not _have_terms_side_by_side(v)  # asked where it decides
     _, matrix, numbers = vector_first(v)
     return is_large(v) and max(m, n) >= FEWEST_BESIDE_VECTOR and not has_terms_side_by_side(matrix, numbers[1])
+
+
+def is_written_by_rows(v: Value, machine: Machine) -> bool:
+    """Whether sums of a product of matrices are so short that it is a loop nest, which writes row after row, where
+    tiles go down the columns: the result is not in the nearest cache, and the right operand is, or the result is in
+    no near one. The bits are those of tiles.
+    """
+    _, m, n, terms = sizes(v)
+    memory = machine.memory
+    if terms >= FEWEST_TERMS_IN_TILES or min(m, n) < 2 or KIND[v.dtype] not in "fiu" or is_narrow(v):
+        return False
+    if m < FEWEST_ROWS_TURNING and has_terms_side_by_side(v.args[1], v.params.numbers[1]):
+        return False
+    is_near = n * terms * v.dtype.itemsize <= memory.first_cache // 2 and v.nbytes >= memory.first_cache
+    return is_near or v.nbytes > memory.second_cache
 
 
 def _have_terms_side_by_side(v: Value) -> bool:

@@ -53,7 +53,7 @@ def _as_nest(p: Planner, frame: Frame, v: Value) -> None:
     in the lanes; where many read them across, they are brought side by side first.
     """
     side = product_kinds.few(v, p.machine)
-    if side is None and p.depth == 0 and product_kinds.reads_columns_apart(v, p.machine):
+    if side is None and product_kinds.reads_columns_apart(v, p.machine, p.depth > 0):
         _with_operand(p, frame, v, 1, (), "its columns are brought side by side", terms_last=False)
     elif side is None:
         _launch(p, frame, v)
