@@ -15,7 +15,21 @@ from compiled import check
 
 rng = np.random.default_rng(11)
 DTYPES = [np.uint8, np.int16, np.float32, np.int32, np.float64, np.uint64, np.bool_]
-SHAPES = [(1,), (16,), (17,), (129,), (3000,), (66_000,), (2, 70_001), (9, 33), (300, 16), (40, 700)]
+SHAPES = [
+    (1,),
+    (16,),
+    (17,),
+    (129,),
+    (3000,),
+    (66_000,),
+    (2, 70_001),
+    (9, 33),
+    (7, 48),
+    (7, 49),
+    (7, 65),
+    (300, 16),
+    (40, 700),
+]
 PATTERNS = ["random", "few values", "sorted", "reversed", "one value", "organ pipe"]
 
 

@@ -512,7 +512,7 @@ def needs(bits: int, paired: bool, n: int) -> dict[str, tuple]:
         network_symbol(bits, paired, most): ("quicksort", "network", bits, paired, most),
         pass_symbol(bits, paired): ("quicksort", "pass", bits, paired),
         symbol(bits, paired, most): ("quicksort", "sort", bits, paired, most),
-        sorting.symbol(bits, paired, seldom=True): ("sorting", bits, paired, sorting.SHORT, False, True),
+        sorting.symbol(bits, paired, seldom=True): ("sorting", bits, paired, None, False, True),
     }
 
 

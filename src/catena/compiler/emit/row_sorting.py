@@ -51,7 +51,7 @@ class Rows(Keys):
         bits, paired = self.bits, self.paired
         if not self.quick:
             asks = e.ask is not None
-            key = (bits, paired, sorting.SHORT, asks)
+            key = (bits, paired, None, asks)
             w.helpers[sorting.symbol(*key)] = ("sorting", *key)
             order = [x for pair in zip(rows, spares) for x in pair]
             ask = f", ptr {e.ask}" if asks else ""

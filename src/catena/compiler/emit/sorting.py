@@ -11,12 +11,17 @@ from __future__ import annotations
 
 from functools import cache
 
-SHORT = 32
+SHORT = {
+    8: 32,
+    16: 32,
+    32: 48,
+    64: 64,
+}  # keys of so many bits, up to which inserting them is quicker than counting digits
 
 
 @cache
-def define(bits: int, paired: bool, short: int = SHORT, asks: bool = False, seldom: bool = False) -> str:
-    """The definition of one sorting function, which inserts up to `short` keys, if it is not `seldom` called."""
+def define(bits: int, paired: bool, short: int | None = None, asks: bool = False, seldom: bool = False) -> str:
+    """The definition of one sorting function, which inserts up to `short` keys (or `SHORT`), if not `seldom`."""
     if seldom:
         return _define_seldom(bits, paired)
     name = symbol(bits, paired, short, asks, seldom)
@@ -27,7 +32,7 @@ def define(bits: int, paired: bool, short: int = SHORT, asks: bool = False, seld
             f"define internal void @{name}(ptr noalias %keys, ptr noalias %spare{extra}, i64 %n{ask}) {{",
             "entry:",
             f"  %count = alloca [{256 * (bits // 8)} x i64], align 64",
-            f"  %short = icmp sle i64 %n, {short}",
+            f"  %short = icmp sle i64 %n, {SHORT[bits] if short is None else short}",
             "  br i1 %short, label %insertion, label %radix",
             *_insertion(bits, paired),
             *_radix(bits, paired, asks),
@@ -77,8 +82,8 @@ def _define_seldom(bits: int, paired: bool) -> str:
     return "\n".join(lines)
 
 
-def symbol(bits: int, paired: bool, short: int = SHORT, asks: bool = False, seldom: bool = False) -> str:
-    name = f"catena_{'argsort' if paired else 'sort'}_u{bits}" + (f"_{short}" if short != SHORT else "")
+def symbol(bits: int, paired: bool, short: int | None = None, asks: bool = False, seldom: bool = False) -> str:
+    name = f"catena_{'argsort' if paired else 'sort'}_u{bits}" + (f"_{short}" if short is not None else "")
     return name + "_asking" * asks + "_seldom" * seldom
 
 
