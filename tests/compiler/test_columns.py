@@ -55,6 +55,18 @@ def test_rows_of_a_few_elements(dtype, rows):
             np.testing.assert_array_equal(np.asarray(got), exact, err_msg=name)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 10), (4, 16), (2, 8), (7, 40), (12, 9), (4, 67)])
+def test_small_matrices_that_are_transposed(dtype, shape):
+    """Alone, and computed with, of elements that are not equal to their neighbours'."""
+    n = 5 * shape[0] * shape[1]
+    x = (np.arange(n).reshape(5, *shape) * 7 % (2 if dtype == "bool" else 61)).astype(jnp.dtype(dtype))
+    turned = x.transpose(0, 2, 1)
+    found = jax.jit(lambda x, y: (x.transpose(0, 2, 1), jnp.maximum(x.transpose(0, 2, 1), y)))(x, turned[::-1])
+    for got, exact in zip(found, (turned, np.maximum(turned, turned[::-1]))):
+        np.testing.assert_array_equal(np.asarray(got), exact)
+
+
 def test_arguments_that_are_given_up_and_rows_that_threads_share():
     x = np.random.default_rng(1).integers(0, 256, (200_003, 3), np.uint8)
     f = lambda x: jnp.concatenate([x[:, ::-1], jnp.full((len(x), 1), 255, jnp.uint8)], 1)
@@ -81,6 +93,8 @@ def test_how_columns_are_written():
     for text, stores in ((joined, 4), (padded, 4), (tiled, 6), (stacked, 3)):
         assert text.count("store <64 x i8>") == stores
         assert "masked.scatter" not in text and "masked.gather" not in text
+    turned = written(lambda x: x.transpose(0, 2, 1), np.zeros((100, 4, 16), np.float16))
+    assert turned.count("store <16 x i16>") == 4 and "extractelement" not in turned
     assert "<16 x i32>" in written(lambda z: jnp.tile(z, (1, 4)), z)  # two halves are one unit
 
 

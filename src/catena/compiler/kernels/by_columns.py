@@ -12,11 +12,13 @@ import math
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import COSTLY
+from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import columns, conditions, unused
 from catena.compiler.kernels.body import Stmt
 from catena.compiler.kernels.loops import Nest
 
 LEAST_ROWS = 2  # vectors of them
+LEAST_TURNED, SMALL = 8, 2  # rows, where columns lie side by side in memory, and bytes of an element
 MOST_STATEMENTS = 64  # of all columns
 MOST_FOLDED, LEAST_FOLDED = 6, 8  # columns that are folded at once, and vectors of rows that they have
 UNORDERED = frozenset("max min sum prod and or xor".split())
@@ -29,7 +31,9 @@ def unroll(nest: Nest, width: int) -> bool:
         return False
     inner = _inner(nest, kept)
     rows, n = next((d for d in reversed(kept) if d not in inner), None), math.prod(nest.extents[d] for d in inner)
-    if rows is None or not inner or nest.extents[kept[-1]] > width // 2 or nest.extents[rows] < LEAST_ROWS * width:
+    if rows is None or not inner or nest.extents[kept[-1]] > width // 2:
+        return False
+    if nest.extents[rows] < (LEAST_TURNED if _are_turned(nest, rows, kept[-1]) else LEAST_ROWS * width):
         return False
     if any(s.op in COSTLY or s.op == "load_now" for s in nest.stmts) or not _are_columns(nest, rows, inner, n):
         return False
@@ -61,6 +65,17 @@ def unroll_folds(nest: Nest, width: int) -> bool:
         return False
     _unroll(nest, [column])
     return True
+
+
+def _are_turned(nest: Nest, rows: int, column: int) -> bool:
+    """Whether matrices of few rows are transposed, each column of which lies side by side: of larger elements of which
+    more is made than a copy, squares are as fast.
+    """
+    small = all(TYPES[s.dtype].bytes <= SMALL for s in nest.stores)
+    if not small and any(s.op != "load" for s in nest.stmts):
+        return False
+    places = [s.attr[2] for s in nest.stmts if s.op == "load"]
+    return any(affine.coefficient(a, rows) == 1 and affine.coefficient(a, column) > 1 for a in places)
 
 
 def _inner(nest: Nest, kept: list[int]) -> list[int]:
