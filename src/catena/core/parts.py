@@ -46,7 +46,7 @@ class Parts(Absent):
         return Parts(self.aval, self.placement, dict(self.shards))
 
     def __getitem__(self, index) -> np.ndarray:
-        """The part of this process with this index, which is as ``parts_by_index`` writes it."""
+        """The part of this process with this index, slices as ``devices_indices_map`` gives them."""
         return part_at(self, [s for s in index if s is not Ellipsis])
 
     def whole(self) -> np.ndarray:

@@ -111,7 +111,7 @@ def _resized(image, shape, method, antialias):
 
 @lru_cache(256)
 def line(method: ResizeMethod, n: int, new: int, antialias: bool) -> tuple:
-    """The matrix of weights that takes lines of ``n`` samples to ``new``, and its transpose, each as `Taps`."""
+    """The weights that take lines of ``n`` samples to ``new``, and their transpose, each as ``taps`` gives it."""
     matrix = weights(np, method, n, new, np.float64(n / new), 0.0, antialias, EPS)
     return taps(matrix), taps(matrix.T)
 

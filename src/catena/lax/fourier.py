@@ -1,7 +1,7 @@
 """Discrete Fourier transforms: any lengths, batched, in single and double precision.
 
-Compiled, they are native (`compiler/fourier`), and so are those of some size that are evaluated again and again. Small
-ones, and what is evaluated for the first time, SciPy transforms.
+Compiled, they are native (`compiler/graph/fourier.py`), and so are those of some size that are evaluated again and
+again. Small ones, and what is evaluated for the first time, SciPy transforms.
 """
 
 from __future__ import annotations

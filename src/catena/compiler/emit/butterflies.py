@@ -485,7 +485,7 @@ def define_unfold(real: str, width: int) -> str:
 @cache
 def define_times(real: str, width: int) -> str:
     """Parameters and body of the function that multiplies the first `n` numbers of a row by factors, and writes zeros
-    behind them until there are `m`; see `_crosswise` for the factors.
+    behind them until there are `m`; see `graph.fourier._crosswise` for the factors.
     """
     e = Emitter()
     c = Lanes(e, real, width)

@@ -14,7 +14,7 @@ from catena.compiler.emit.branches import when
 from catena.runtime import kernels
 from catena.runtime.status import INTERRUPTED
 
-BUDGET = 1 << 26  # units of work (see `parallel.work`) between two questions
+BUDGET = 1 << 26  # units of work (see `plan.sharing.work`) between two questions
 SHORT = 1 << 24  # loops known to do less than this never ask
 
 TEXT = """

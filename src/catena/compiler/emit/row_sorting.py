@@ -15,7 +15,7 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.tasks import in_tasks
 from catena.compiler.plan.sorting import Keys
 
-WORK_OF_KEY = 64  # units of work (see `parallel.work`) for each key that is sorted
+WORK_OF_KEY = 64  # units of work (see `plan.sharing.work`) for each key that is sorted
 TOLD = 64  # keys of a row below which the text tells how many: LLVM leaves loops out there
 
 

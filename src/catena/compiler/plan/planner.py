@@ -123,7 +123,7 @@ class Costs:
 
     flops: int = 0
     bytes: int = 0
-    units: int = 0  # of work, as `parallel.work` estimates it
+    units: int = 0  # of work, as `plan.sharing.work` estimates it
     trips: int = 1  # iterations of the loops around what is being planned
 
     def told(self) -> tuple[int, int, int]:

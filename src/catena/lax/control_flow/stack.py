@@ -1,13 +1,12 @@
 """Stacks: what loops of unknown length remember for the way back, and the loop that reads and writes them.
 
 A stack is a growing list of items of one type (``core/stack.py``). ``while_save`` fills stacks with what each
-iteration leaves for the derivative; ``stack_scan`` runs a body ``n`` times over the items of stacks, forwards
-or backwards, and
-fills new ones: it is ``scan`` with stacks in place of arrays, and has its rules. Reading beyond the end gives
-zeros, so the empty stack stands for zeros of any length.
+iteration leaves for the derivative; ``stack_scan`` runs a body ``n`` times over the items of stacks, forwards or
+backwards, and fills new ones: it is ``scan`` with stacks in place of arrays, and has its rules. Reading beyond the end
+gives zeros, so the empty stack stands for zeros of any length.
 
-In compiled programs a stack is an address; the loops below become plain ``while`` loops whose bodies read and
-write stacks (``lower_stack_scan``).
+In compiled programs a stack is an address; the loops below become plain ``while`` loops whose bodies read and write
+stacks (the ``lower`` rule of ``stack_scan``).
 """
 
 import functools
