@@ -245,8 +245,8 @@ def _record(
     made.numbers = lengths.told(module.numbers, program.arena_bytes, program.flops, program.bytes, region.outputs)
     for place, choice in division.choices:
         made.numbers += choice.numbers
-        write = functools.partial(_chosen, choice.write, level)
-        made.choices.append(lengths.Chosen(place, len(choice.numbers), write))
+        find = functools.partial(_chosen, choice.write, level, {})
+        made.choices.append(lengths.Chosen(place, len(choice.numbers), find))
     constants: Sequence = module.constants
     later = {i: x for i, x in enumerate(constants) if type(x) is LaterArray}
     made.constants = [*later]
@@ -267,16 +267,28 @@ def _kernels(division: shared.Plan, times: link.Times) -> dict[str, Code]:
     return codes
 
 
-def _chosen(write: Callable[[tuple], str], level: int, numbers: tuple) -> tuple[Function, Code]:
-    """The function that is written for these numbers, and its code: compiled, where it is not in the process."""
-    part = shared.alone(write(numbers), level)
-    ((name, key),) = part.exports.items()
-    code = kept.find(key)
-    if code is None:
-        unit = Unit(link.object_name(part.text, level), part.exports, part.imports)
-        code = _code(part, unit, {}, link.Times())
-        kept.keep(unit)
-    return Function(name, key), code
+def _chosen(
+    write: Callable[[tuple], str], level: int, known: dict[tuple, Function], numbers: tuple
+) -> tuple[Function, Code]:
+    """The function that is written for these numbers, and its code: compiled, where it is not in the process. `known`
+    are those that were asked for before, whose texts need not be written to find them.
+    """
+    function = known.get(numbers)
+    code = None if function is None else kept.find(function.key)
+    if function is None or code is None:
+        part = shared.alone(write(numbers), level)
+        ((name, key),) = part.exports.items()
+        function = known[numbers] = Function(name, key)
+        code = kept.find(key) or _kept_code(part, level)
+    return function, code
+
+
+def _kept_code(part: shared.Part, level: int) -> Code:
+    """A part that calls no others, compiled, loaded, and noted for programs to come."""
+    unit = Unit(link.object_name(part.text, level), part.exports, part.imports)
+    code = _code(part, unit, {}, link.Times())
+    kept.keep(unit)
+    return code
 
 
 def _code(part: shared.Part, unit: Unit, codes: dict[str, Code], times: link.Times) -> Code:
