@@ -181,7 +181,7 @@ class ShapedArray(AbstractValue):
     @classmethod
     def _intern(cls, shape, dtype, weak_type, *layout):
         """The slow half of ``__new__``: canonical parts, then one object for each distinct aval."""
-        shape = tuple(int(d) for d in shape)
+        shape = tuple([int(d) for d in shape])
         check_axes(shape)
         if not isinstance(dtype, dtypes.ExtendedDType):
             dtype = np.dtype(dtype)
@@ -192,7 +192,7 @@ class ShapedArray(AbstractValue):
     def _fill(self, shape, dtype, weak_type, sharding=None, manual_axis_type=NOT_MANUAL):
         self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
         self.said_sharding, self.manual_axis_type = sharding, manual_axis_type
-        self.plain = sharding is None and manual_axis_type == NOT_MANUAL
+        self.plain = sharding is None and (manual_axis_type is NOT_MANUAL or manual_axis_type == NOT_MANUAL)
         if sharding is not None and not Context.laid_out:
             Context.laid_out = True
             load("catena.parallel.rules")

@@ -50,7 +50,11 @@ def _gather_abstract(
     if mode not in MODE_NAMES:
         raise ValueError(f"gather: mode must be one of 'clip', 'fill', 'drop' and 'promise_in_bounds', got {mode}")
     check_gather(operand.shape, indices.shape, dimension_numbers, slice_sizes)
-    shape = addressing(operand.shape, indices.shape, gather_numbers(dimension_numbers, slice_sizes)).shape
+    dropped = {*dimension_numbers.collapsed_slice_dims, *dimension_numbers.operand_batching_dims}
+    windows = iter([n for d, n in enumerate(slice_sizes) if d not in dropped])
+    batch, offsets = iter(indices.shape[:-1]), frozenset(dimension_numbers.offset_dims)
+    rank = len(offsets) + indices.ndim - 1
+    shape = tuple([next(windows if i in offsets else batch) for i in range(rank)])
     return ShapedArray(shape, operand.dtype, operand.weak_type)
 
 
