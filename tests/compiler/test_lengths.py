@@ -270,6 +270,36 @@ def test_functions_of_one_name_are_of_each_record():
     assert doubled(3) == [6] and len(doubled.first) == len(same.first) == 1
 
 
+SHORT_ROWS = [lambda x: jnp.roll(x[0], 3) + jnp.roll(x[1], -1), lambda x: x @ x.T]
+
+
+@pytest.mark.parametrize("f", SHORT_ROWS)
+def test_how_long_short_rows_are_is_in_no_text(f, family):
+    """Places in rows of less than 128 elements are near each other: how near is told where it hangs on no length."""
+    kept = [check(f, [(4, n)]) for n in (101, 103, 106, 109, 115)]
+    assert kept and family().found >= (2 if host.this_machine().vector_bytes == 64 else 1)
+
+
+def test_factors_that_hang_on_a_length_are_in_no_text(family):
+    """As places of rows and columns are multiplied by, where both are computed."""
+    f = lambda x: x.reshape(-1)[(x[0] * 2).astype("int32") * x.shape[1] + (x[1] * 9).astype("int32")]
+    kept = [check(f, [(5, n)]) for n in (150, 163, 171, 187, 181)]
+    assert kept and family().found >= 2
+
+
+FOLDED_AGAIN = [
+    lambda x: jax.lax.fori_loop(0, 9, lambda _, s: s * 0.5 + jnp.sum(x * s), 1.0),
+    lambda x: jax.lax.fori_loop(0, 9, lambda _, s: s + jnp.any(x > 0.3 * s), 0.0),
+]
+
+
+@pytest.mark.parametrize("f", FOLDED_AGAIN, ids=["sum", "any"])
+def test_folds_of_some_vectors_in_a_loop_are_of_one_plan(f, family):
+    """Of more than eight vectors, a loop is as fast as all of them written one after the other."""
+    kept = [check(f, [(n,)]) for n in (133, 139, 135, 141, 137, 143)]
+    assert kept and family().found >= (4 if host.this_machine().vector_bytes == 64 else 2)
+
+
 def test_borders_of_any_length_are_not_planned(family):
     """Where a condition changes along a loop is a number like others."""
     f = lambda x: jnp.convolve(x, jnp.array([1.0, 2.0, 1.0], x.dtype)) + jnp.pad(x, (2, 0))

@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 import pytest
 
-from catena.compiler.graph import keys, replayed, symbols, thresholds
+from catena.compiler.graph import keys, replayed, symbols, thresholds, varying
 from catena.compiler.graph.symbols import Symbol
 from catena.compiler.plan.memory import Arena
 
@@ -273,21 +273,30 @@ def test_where_blocks_of_an_arena_lie_decides_nothing(first):
 def named(n, m):
     """How many keys of a dictionary there are; and what is found by a number itself."""
     table = keys.Keys()
-    return [len({table.plain(x) for x in (n, m, 64, n + 1)}), {n: 1}[n]]
+    return [len({table.plain(x) for x in (n, m, 64, n + 1, n + 3 - 2)}), {n: 1}[n]]
 
 
 @pytest.mark.parametrize("first", [(3, 100), (63, 100), (8, 8)])
-def test_keys_that_are_equal_are_so_again(first):
-    """Others may become equal: what is made once for each is the same, made twice."""
+def test_keys_that_are_equal_at_each_length_are_one(first):
+    """Others may become equal, or be so by chance: what is made once for each is the same, made twice."""
     with symbols.recording() as record:
         made = named(*map(record.argument, first))
     function = record.function(made)
-    assert function(*first) == named(*first)
     for pair in itertools.product([*VALUES, 7, 63], repeat=2):
-        found, (count, own) = function(*pair), named(*pair)
-        assert found is None or found[0] >= count and found[1] == own, pair
-    assert (function(3, 100) is None) == (first != (3, 100))
-    assert first != (3, 100) or function(3, 64) == [4, 1] != named(3, 64)
+        assert function(*pair) in ([4, 1], None), pair
+    assert function(*first) == [4, 1]  # whatever is equal here
+    assert [named(*pair) for pair in ((3, 100), (3, 64), (63, 100), (8, 8))] == [[4, 1], [3, 1], [3, 1], [3, 1]]
+
+
+def test_numbers_that_hang_on_a_length_are_others_elsewhere():
+    """Differences of places in a row hang on none, and what functions make is as they have it."""
+    with symbols.recording() as record:
+        n, m = record.argument(100), record.argument(7)
+        hanging = [n, n - m, n % 16, n + symbols.as_float(m), n // 8, 128 - n]
+        others = [(n + 3) - (n - 1), n - n, n * 0 + 5, 9, symbols.as_float(m) - symbols.as_float(m)]
+        assert all(map(varying.varies, hanging)) and not any(map(varying.varies, others))
+        conditions = [line for line in record.lines if not line[0]]
+    assert not conditions and not any(map(varying.varies, hanging))  # plain numbers by now
 
 
 def test_keys_may_be_what_other_numbers_of_the_program_are():

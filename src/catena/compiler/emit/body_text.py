@@ -22,10 +22,12 @@ from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter, constant_of, spread
 from catena.compiler.emit.layout import Layout
 from catena.compiler.emit.short_rows import ShortRows
+from catena.compiler.emit.sizes import LEAST
 from catena.compiler.graph import affine
 from catena.compiler.graph.keys import Keys
 from catena.compiler.graph.symbols import is_power_of_two, whole
 from catena.compiler.graph.types import TYPES, constant, vector
+from catena.compiler.graph.varying import varies
 from catena.compiler.kernels import scheduling
 from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.kernels.places import shares_place
@@ -470,7 +472,7 @@ def _moved_to_starts(
     pointer = body.pointers[buffer]
     near: dict[tuple, tuple] = {}  # keys of places -> that of the first one that they are near to, which comes before
     for key, (memory, start) in starts.items():
-        firsts = (k for k in near.values() if starts[k][0] == memory and -NEAR < start - starts[k][1] < NEAR)
+        firsts = (k for k in near.values() if starts[k][0] == memory and _are_near(start - starts[k][1]))
         near[key] = next(firsts, key)
     most = MOST_OF_FOLDS if body.nest.folds and not body.nest.stores else MOST_STARTS
     if few and sum(key is first for key, first in near.items()) > most:
@@ -486,6 +488,12 @@ def _moved_to_starts(
         else:
             found[key] = body.e.element(pointer, memory, told), 0
     return found
+
+
+def _are_near(distance: int) -> bool:
+    """Whether instructions reach a place from another one; how long short rows are, they would tell."""
+    most = LEAST if varies(distance) else NEAR
+    return -most < distance < most
 
 
 def _in_rows(e: Emitter, pointer: str, starts: dict[tuple, tuple]) -> dict[tuple, tuple[str, int]] | None:
@@ -507,9 +515,7 @@ def _operands(body: BodyWriter, s, c: Copy, width: int) -> list[str]:
     """What a statement is computed of. A power of two that lanes are divided by is told: LLVM then multiplies. Other
     divisors, and integers that may hang on an extent, are not, where that costs nothing.
     """
-    out = [
-        _untold(body, a, width) or body.use(a, c, width) if s.op in UNTOLD else body.use(a, c, width) for a in s.args
-    ]
+    out = [_untold(body, a, s.op, width) or body.use(a, c, width) for a in s.args]
     if s.op == "div":
         out[-1] = stages.divisor(body, s.args[-1], width) or out[-1]
     return out
@@ -546,11 +552,15 @@ def _divided(body: BodyWriter, s, c: Copy, width: int) -> str | None:
     return ops.divided_by(body.e, s.op, t, body.use(s.args[0], c, width), whole(by.attr), width)
 
 
-def _untold(body: BodyWriter, a: int, width: int) -> str | None:
-    """An integer constant that the text does not tell, in all lanes; None for all else."""
+def _untold(body: BodyWriter, a: int, op: str, width: int) -> str | None:
+    """An integer constant that the text of an operation does not tell, in all lanes; None for all else. Of factors,
+    LLVM makes more: only those that hang on a length are not told.
+    """
     s = body.nest.stmts[a]
     t = TYPES[s.type]
     if s.op != "const" or t.kind not in "iu" or t.narrow or body.short is not None:
+        return None
+    if op not in UNTOLD and not (op == "mul" and varies(whole(s.attr))):
         return None
     told = body.e.size(whole(s.attr), t.register)
     return None if isinstance(told, int) else body.e.splat(told, t.register, width)

@@ -57,7 +57,8 @@ class NestWriter:
         self.in_place, self.ranges, self.outer = in_place, ranges or {}, outer
         whole = nest.run is None and nest.short is None
         limit = UNROLL_SCALARS if nest.trips <= SCALARS else UNROLL_LIMIT
-        self.small = not self.ranges and whole and self.layout.unrolled <= limit and _is_of_few_vectors(nest, in_place)
+        short = not self.ranges and whole and _is_of_few_vectors(nest, in_place)  # asked first, of long lines alone
+        self.small = short and self.layout.unrolled <= limit
         self.cascade = None if self.small else plan_cascade(nest, self.layout.kept)
         self.counter: str | None = None  # of the blocks of the cascade
         self.pause = None if pause is None else beside(pause, self.cascade)
@@ -304,10 +305,10 @@ def _is_written_out(w: NestWriter, level: int, d: int, copies: int) -> bool:
 
 
 def _is_of_few_vectors(nest: Nest, in_place: bool) -> bool:
-    """Whether a nest has a short line of vectors, or one that the next iteration of a loop waits for. Of other lines, a
-    loop is as fast, and its text does not tell how long they are.
+    """Whether a nest has a short line of vectors, or one that the next iteration of a loop waits for, or finds where
+    extremes are. Of other lines, a loop is as fast, and its text does not tell how long they are.
     """
-    if in_place or nest.vector is None or nest.folds or nest.trips <= SCALARS:
+    if in_place or nest.vector is None or nest.trips <= SCALARS or any(len(f.dests) > 1 for f in nest.folds):
         return True
     return nest.extents[nest.vector] <= MOST_UNROLLED * nest.width
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from catena.compiler.graph.symbols import Symbol, Unrecorded, state
+from catena.compiler.graph.varying import varies
 
 
 class Kept(Protocol):
@@ -56,22 +57,26 @@ def _named(x):
 
 class Keys:
     """The numbers in keys of one dictionary, by which what is asked for again is made once: which of them are equal is
-    written down. That others differ is not: where they do not, the same is made twice.
+    written down. That others differ is not: where they do not, the same is made twice, as it is of numbers that are
+    equal by chance at the length at hand.
     """
 
     def __init__(self):
-        self.first: dict[int, Any] = {}  # by the value of each: the number that came first with it
+        self.first: dict[int, list] = {}  # by their value: the numbers that came first, which differ elsewhere
 
-    def plain(self, x: int) -> int:
-        """The key of a number: its value."""
+    def plain(self, x: int) -> int | tuple[int, int]:
+        """The key of a number: its value, and for others that have the same by chance which of these it is."""
         if type(x) is not Symbol or x.record.closed:  # a plain number by now
             x = value = int(x)
         else:
             value = x.value
-        first = self.first.setdefault(value, x)
-        if first is not x and first != x:  # which writes it down
+        known = self.first.setdefault(value, [])
+        at = next((i for i, one in enumerate(known) if one is x or not varies(one - x)), len(known))
+        if at == len(known):
+            known.append(x)
+        elif known[at] is not x and known[at] != x:  # which writes it down
             raise Unrecorded("equal numbers that differ")
-        return value
+        return (value, at) if at else value
 
     def of(self, x):
         """The key of data."""

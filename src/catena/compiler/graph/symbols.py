@@ -53,6 +53,7 @@ def close() -> None:
     """Ends this thread's record: from now on its numbers are plain ones."""
     if state.record is not None:
         state.record.known.clear()
+        state.record.made.clear()
         state.record.closed, state.record = True, None
 
 
@@ -72,6 +73,7 @@ class Record:
         self.constants: dict[str, Any] = {}  # plain numbers and objects that functions are given, by their names
         self.closed = False
         self.known: dict[tuple, Any] = {}  # what came out of operations, by these, and by names and plain numbers
+        self.made: dict[str, tuple] = {}  # by the names of numbers: their values, and how they are had
         self._names: dict[tuple, str] = {}
         self._asked: set[tuple] = set()
         self.late: set[str] = set()  # names of what a program makes, and of what hangs on that:
@@ -80,16 +82,22 @@ class Record:
     def argument(self, value) -> Symbol | Scalar:
         """A number that the program begins with; a constant of it, where that is an array."""
         self.arguments.append(f"a{len(self.arguments)}")
+        self.made[self.arguments[-1]] = value, None, ()
         kind = Scalar if isinstance(value, np.ndarray) else Symbol
         return kind(self, value, self.arguments[-1])
 
     def scalar(self, value: np.ndarray, function: Callable, *read: str) -> Scalar | np.ndarray:
         """The constant that a function makes."""
-        return value if self.closed else Scalar(self, value, self.line(function, read))
+        return value if self.closed else Scalar(self, value, self._made(value, function, read))
 
     def number(self, value, function: Callable, *read: str) -> Symbol:
         """The number that a function makes of what has these names."""
-        return value if self.closed else Symbol(self, value, self.line(function, read))
+        return value if self.closed else Symbol(self, value, self._made(value, function, read))
+
+    def _made(self, value, function: Callable, read: tuple[str, ...]) -> str:
+        name = self.line(function, read)
+        self.made[name] = value, function, read
+        return name
 
     def computed(self, value, function: Callable, read: tuple[str, ...]):
         """What a function makes: a number, or data that holds some."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from catena.compiler.graph import thresholds
 from catena.compiler.graph.constants import scalar
 from catena.compiler.graph.forms import FORMS
 from catena.compiler.graph.region import Region, Value
@@ -275,7 +276,7 @@ def _scalars_first(live: list[Value], stored: Collection[int]) -> list[Value]:
         if v.form == "iota" or any(a.number in counted for a in v.args):
             number = (a.form == "constant" or a.number not in stored and scalar(a) is not None for a in v.args)
             known = all(n or a.number in counted for n, a in zip(number, v.args))
-            if known and FORMS[v.form].inline and v.size <= COUNTED:
+            if known and FORMS[v.form].inline and not thresholds.reaches(v.size, COUNTED + 1):
                 counted.add(v.number)
         made = FORMS[v.form].inline and v.size == 1 and all(a.number in early for a in v.args)
         if made or v.form in ("input", "constant") or v.number in counted:

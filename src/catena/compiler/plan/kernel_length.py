@@ -56,12 +56,11 @@ def is_better_apart(space: tuple, axes: tuple, values: list[Value], stored: Coll
     Functions fill lanes there: beside folds down few columns lanes lie along these alone. What is turned is so square
     by square, which loops that fold do not do; what no near cache holds is read once for both.
     """
-    if math.prod(space) < FEWEST:
-        return False
-    few_columns = 1 < math.prod(space[max(axes) + 1 :]) <= FEW_COLUMNS
-    if few_columns and _only_kept(values, stored, _is_function):
-        return True
-    return _only_kept(values, stored, is_turned) and all(v.nbytes < FAR for v in values)
+    if _only_kept(values, stored, _is_function):
+        if math.prod(space) >= FEWEST and 1 < math.prod(space[max(axes) + 1 :]) <= FEW_COLUMNS:
+            return True
+    turned = _only_kept(values, stored, is_turned)
+    return turned and math.prod(space) >= FEWEST and all(v.nbytes < FAR for v in values)
 
 
 def _only_kept(values: list[Value], stored: Collection[int], found: Callable[[Value], bool]) -> bool:

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable
 
-from catena.compiler.graph import affine, symbols
+from catena.compiler.graph import affine, symbols, thresholds
 from catena.compiler.graph.forms import COSTLY, OPS
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.types import TYPES
@@ -125,7 +125,7 @@ def _in_place(nest: Nest, blocks: int, depth: int, many_steps: bool) -> bool:
     LLVM a ninth of the time.
     """
     if depth:
-        return blocks <= 1 or blocks * len(nest.stmts) <= INLINE_IN_LOOP
+        return blocks <= 1 or not thresholds.reaches(blocks * len(nest.stmts), INLINE_IN_LOOP + 1)
     text = len(nest.stmts) + FUNCTION * sum(s.op in COSTLY for s in nest.stmts)
     if many_steps:
         return not nest.order and text <= FUNCTION
