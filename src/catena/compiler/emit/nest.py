@@ -145,21 +145,15 @@ class NestWriter:
             self._innermost(each)
 
     def _scalar_loop(self, level: int, d: int, copies: list[Copy]) -> None:
+        """The loop over a dimension along which no vectors lie."""
         start, stop = self.ranges[d][:2] if d in self.ranges else (0, self.nest.extents[d])
         if d == self.nest.short:
             self.body.short = ShortRows(self.body, d, copies[0])
             self.write_level(level + 1, self.body.short.copies)
             self.body.short = None
-            return
-        waits = self.nest.together is not None and self.nest.together.what == "apart"
-        if not (self.in_place and not waits or self.small):
-            if d == self.nest.tile and self.body.width == self.nest.width:
-                self._loop_together(level, d, start, stop, self.body.width, copies[0])
-                return
-            if d != self.nest.tile and self.nest.step(d) > 1:
-                self._loop_together(level, d, start, stop, self.nest.step(d), copies[0])
-                return
-        if self.layout.joined is not None and d == self.layout.joined.d:
+        elif (size := self._together(d)) is not None:
+            self._loop_together(level, d, start, stop, size, copies[0])
+        elif self.layout.joined is not None and d == self.layout.joined.d:
             self._rows_joined(level, d, self.layout.joined, start, stop, copies)
         elif self.nest.run is not None and d == self.nest.run.dim:
             self._run(level, d, self.nest.run, copies)
@@ -174,6 +168,16 @@ class NestWriter:
                 if level == len(self.nest.order) - 2:
                     ahead.places(self.body, d, i, stop, copies[0], inner)
                 self._enter(level, d, i, inner)
+
+    def _together(self, d: int) -> int | None:
+        """How many iterations of a loop are done at once; None where they are one after the other."""
+        nest = self.nest
+        is_apart = nest.together is not None and nest.together.what == "apart"
+        if self.small or self.in_place and not is_apart:
+            return None
+        if d == nest.tile:
+            return self.body.width if self.body.width == nest.width else None
+        return nest.step(d) if nest.step(d) > 1 else None
 
     def _run(self, level: int, d: int, run: Run, copies: list[Copy]) -> None:
         """A loop over a run, which may be empty."""

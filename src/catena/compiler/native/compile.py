@@ -183,10 +183,9 @@ def compile_region(
     shown = (lambda name, made: stages.update({name: str(made)})) if dump else None
     program = plan(region, host.this_machine(), donated, shown)
     times.mark("plan")
-    clock = None if clocks is None else Clock(program)
-    writer = _writer(program.machine, clock)
-    if clocks is not None and clock is not None:
-        clocks.append(clock)
+    if clocks is not None:
+        clocks.append(Clock(program))
+    writer = _writer(program.machine, clocks[-1] if clocks else None)
     module = write_program(writer, program, returns_stacks)
     text = lambda: link.with_helpers(module.text(), module.helpers)
     level = link.code_level(module.size)
@@ -200,7 +199,6 @@ def compile_region(
     can_fail = bool(region.sites or module.interruptible or module.sites or needs_memory)
     if made is not None:
         _record(made, region, program, module, division, level)
-    numbers = list(map(_plain, module.numbers))  # some are of this record, or of one before that a cache has kept
     codes = _kernels(division, times)
     entry = division.entry
     code_name = link.object_name(entry.text, entry.level)
@@ -208,7 +206,7 @@ def compile_region(
     parts = Parts(
         code=code,
         code_name=code_name,
-        numbers=numbers,
+        numbers=[*map(_plain, module.numbers)],  # some are of this record, or of one before that a cache has kept
         constants=[later_arrays.held(x) for x in module.constants],
         externals=module.externals,
         out_specs=[(tuple(map(_plain, v.shape)), v.dtype) for v in region.outputs],
@@ -227,8 +225,7 @@ def compile_region(
         found=list(division.codes),
         linked=division.linked,
     )
-    linked = [codes[function.name] for function in entry.imports]
-    executable = Executable(parts, text, times.seconds, linked, region.sites)
+    executable = Executable(parts, text, times.seconds, [codes[f.name] for f in entry.imports], region.sites)
     times.mark("load")
     return executable
 
