@@ -229,8 +229,8 @@ def test_a_row_has_tiles_of_more_columns_and_all_terms_where_loops_find_the_matr
     plan = lambda times, *sizes: contraction.plan(matrices(*sizes), X86_64_V4, True, times)
     assert plan(1, 1, 128, 64).columns == 128 and plan(1, 2, 128, 64).columns <= 64
     parts = lambda times, *sizes: [part.steps for part in plan(times, *sizes).outside]
-    assert parts(20, 1, 128, 512) == [] and parts(1, 1, 128, 512) == [contraction.TERMS_OF_ROW]
-    assert parts(20, 1, 2048, 512) == [contraction.TERMS_OF_ROW]  # beyond the second cache
+    assert parts(20, 1, 128, 512) == [] and parts(1, 1, 128, 512) == [contraction.TERMS_FROM_NEAR]
+    assert parts(20, 1, 2048, 512) == [contraction.TERMS_FROM_AFAR]  # beyond the second cache
 
 
 @pytest.mark.parametrize(

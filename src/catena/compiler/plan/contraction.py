@@ -19,8 +19,9 @@ from catena.compiler.machine import Machine, Products
 from catena.compiler.plan.sharing import evenly
 from catena.core.named import NamedTuple
 
-# Where there is one row, B is read once, from where it lies. If that is no near cache (in loops the second one is):
-TERMS_OF_ROW = 8  # that are added up at a time, along as many lines of B, which may all meet in one set of a cache
+# Where there is one row, B is read once, from where it lies: so many of its terms at a time, along as many lines.
+TERMS_FROM_AFAR = 8  # from no near cache: these lines may all meet in one set of a cache
+TERMS_FROM_NEAR = 32  # from the second one, whose lines come ahead where they are read one after the other
 MOST_OF_ROW = 8  # vectors of a tile of one row: additions to so many sums do not wait for each other
 SOONER = 0.02  # of the time: what another tile than that which is quickest when full has to save
 EVEN = 1.06  # times as long may tiles take that halve the rows
@@ -211,8 +212,7 @@ def plan(contraction: Contraction, machine: Machine, apart: int, times: int = 1,
     bytes_ = math.prod(x.extent for x in contraction.terms) * contraction.columns * contraction.type.bytes
     repeats = math.prod(x.extent for x in contraction.rows)
     is_large = _exceeds(contraction, bytes_, machine.memory.first_cache)
-    afar = machine.memory.first_cache if times == 1 else machine.memory.second_cache
-    longest = TERMS_OF_ROW if repeats == 1 and bytes_ > afar else limits.terms
+    longest = _terms_of_row(bytes_, times, machine) if repeats == 1 else limits.terms
     in_panels = is_large and (contraction.columns > columns or contraction.terms[-1].b > contraction.columns)
     is_narrow = contraction.right is not None
     if apart and times == 1 and (is_narrow and not contraction.rows or in_panels and len(contraction.rows) == 1):
@@ -228,6 +228,13 @@ def plan(contraction: Contraction, machine: Machine, apart: int, times: int = 1,
         contraction = contraction._replace(terms=merged(terms), batch=merged(batch))
     outside, inside = _blocked(contraction, columns, longest, machine)
     return Plan(contraction, width, rows, columns, packed, False, in_tiles, outside, inside)
+
+
+def _terms_of_row(bytes_: int, times: int, machine: Machine) -> int:
+    """How many terms of a row are added up at a time, beside a B of so many bytes, which loops find in a near cache."""
+    if bytes_ > machine.memory.second_cache:
+        return TERMS_FROM_AFAR
+    return TERMS_FROM_NEAR if times == 1 and bytes_ > machine.memory.first_cache else machine.products.terms
 
 
 def _is_read_across(contraction: Contraction, panel: int, times: int, machine: Machine) -> bool:
