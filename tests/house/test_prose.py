@@ -4,9 +4,11 @@ import ast
 import io
 import re
 import tokenize
+from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
-from sources import nodes_of
+from sources import by_kind, nodes_of
 
 SRC = Path(__file__).resolve().parents[2] / "src" / "catena"
 FILES = sorted(SRC.rglob("*.py"))
@@ -77,3 +79,46 @@ def test_docstrings_have_one_form():
             if re.search(r"^( *)(Arguments|Returns):.*\n(\1 .+\n)*\n+\1(Returns|Raises):", doc, re.MULTILINE):
                 found.append(f"{path}:{line} has a gap between its sections")
     assert not found, "\n".join(found)
+
+
+DOTTED = re.compile(r"`+([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)`+")
+ELSEWHERE = {"ast", "catena", "ctypes", "jax", "jnp", "lax", "math", "mp", "nn", "np", "numpy", "os", "scipy", "sys"}
+MODULES = defaultdict(set)  # by their names, and by those of their folders
+for _path in TEXTS:
+    MODULES[Path(_path).stem].add(_path)
+    MODULES[Path(_path).parent.name].add(_path)
+
+
+@cache
+def names_in(path: str) -> set[str]:
+    """What a file defines, imports and assigns, arguments and attributes among it."""
+    nodes = by_kind(SRC / path)
+    found = {n.name for kind in (ast.FunctionDef, ast.ClassDef) for n in nodes[kind]} | {n.id for n in nodes[ast.Name]}
+    found |= {(n.asname or n.name).rpartition(".")[2] for n in nodes[ast.alias]}
+    return found | {n.arg for n in nodes[ast.arg]} | {n.attr for n in nodes[ast.Attribute] if type(n.ctx) is ast.Store}
+
+
+def is_there(path: str, named: str) -> bool:
+    """Whether `module.name`, as `path` writes it, is a name in a module of ours; true of what names no module."""
+    *before, module, name = named.split(".")
+    if (
+        module not in MODULES
+        or module in names_in(path)
+        or {*before, module} & ELSEWHERE
+        or name.startswith("jax_")
+        or name == "py"
+    ):
+        return True
+    others = MODULES[module]
+    if path.startswith("compiler/"):  # which speaks of its own modules, some of whose names others have too
+        others = {other for other in others if other.startswith("compiler/")} or others
+    return name in MODULES or any(name in names_in(other) for other in others)
+
+
+def test_what_comments_name_is_there():
+    """Renamed and moved, it would be looked for in vain."""
+    named = (
+        (path, text[: m.start()].count("\n") + 1, m[1]) for path, text in TEXTS.items() for m in DOTTED.finditer(text)
+    )
+    gone = [f"{path}:{line} {name}" for path, line, name in named if not is_there(path, name)]
+    assert not gone, "\n".join(gone)
