@@ -22,6 +22,8 @@ MOST = 1 << 40  # beyond, a float is no count
 MOST_PARTS = 1 << 16  # of a power of two: other constants have more digits
 PLAIN = frozenset([0.0, 0.5, 1.0, 2.0])  # of which LLVM may make more: told everywhere, with either sign
 
+Key = int | tuple[int, int]  # of a number (`Keys.plain`)
+
 
 def place_in(table: list[int]) -> Callable[[int], int]:
     """What puts numbers into a table and says where."""
@@ -40,8 +42,8 @@ class Sizes:
 
     def __init__(self, slots: list[str], table: str, place: Callable[[int], int], floats: bool = False):
         self._slots, self._table, self._place, self._floats = slots, table, place, floats
-        self._names: dict[tuple[str, int, int], str] = {}
-        self._addresses: dict[int, str] = {}
+        self._names: dict[tuple[str, Key, int], str] = {}
+        self._addresses: dict[Key, str] = {}
         self._keys: defaultdict[tuple, Keys] = defaultdict(Keys)  # of the numbers of a type and role
 
     def named(self, type_: str, bits: int, role: int = 0) -> str:
