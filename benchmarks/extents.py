@@ -32,7 +32,7 @@ AXES, FEW = 40, 4
 LEFT_OUT = frozenset(
     "save savez load fromfile frombuffer from_dlpack fromiter fromstring fromfunction frompyfunc vectorize empty "
     "empty_like get_printoptions set_printoptions printoptions array_repr array_str einsum_path apply_along_axis "
-    "apply_over_axes piecewise iterable isscalar linalg.eig".split()
+    "apply_over_axes piecewise iterable isscalar result_type linalg.eig".split()
 )
 # Whose results depend on the number of axes, on which axis is the third, or grow along all of them.
 BY_AXES = frozenset("argwhere nonzero where shape ndim dsplit pad".split())
