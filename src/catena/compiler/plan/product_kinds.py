@@ -12,7 +12,7 @@ from catena.compiler.graph.region import Value
 from catena.compiler.graph.transposes import in_memory
 from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.kernels.loops import COPIES
-from catena.compiler.machine import Machine
+from catena.compiler.machine import LONG_VECTOR, Machine
 from catena.compiler.plan.strided import row_major
 from catena.core.dtypes import KIND
 
@@ -22,6 +22,7 @@ ROWS_READING = 2  # for each of which the columns of a right operand would be ga
 FEWEST_ROWS, FEWEST_TERMS = 16, 16  # where lanes are terms, from which the right operand is copied to have them so
 LEAST_IN_TILES = 512  # multiplications
 FEWEST_TERMS_IN_TILES = 5  # of fewer, writing the result takes the time
+RESULT_FROM_AFAR = 3  # second caches that it fills
 FEWEST_ROWS_TURNING = 128  # for which a loop nest has such a right operand turned, which tiles read as it lies
 TERMS_FOR_A_ROW = 2  # from more on so few rows read a right operand that packing it is not worth it: lanes are terms
 LITTLE_MORE = 1.25  # halves of a vector that columns fill: ten classes are five eighths of 16 floats
@@ -137,7 +138,8 @@ def has_tiles(v: Value, machine: Machine) -> bool:
 def is_written_by_rows(v: Value, machine: Machine) -> bool:
     """Whether sums of a product of matrices are so short that it is a loop nest, which writes row after row, where
     tiles go down the columns: the result is not in the nearest cache, and the right operand is, or the result is in
-    no near one. The bits are those of tiles.
+    no near one. The bits are those of tiles. Where vectors are as long as lines, which tiles write whole then, rows pay
+    only where the result comes from memory again.
     """
     _, m, n, terms = sizes(v)
     memory = machine.memory
@@ -145,6 +147,8 @@ def is_written_by_rows(v: Value, machine: Machine) -> bool:
         return False
     if m < FEWEST_ROWS_TURNING and has_terms_side_by_side(v.args[1], v.params.numbers[1]):
         return False
+    if machine.vector_bytes >= LONG_VECTOR:
+        return v.nbytes > RESULT_FROM_AFAR * memory.second_cache
     is_near = n * terms * v.dtype.itemsize <= memory.first_cache // 2 and v.nbytes >= memory.first_cache
     return is_near or v.nbytes > memory.second_cache
 
