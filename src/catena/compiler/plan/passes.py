@@ -54,6 +54,7 @@ from catena.compiler.plan import (
     pieces,
     products,
     row_halves,
+    row_sequences,
     sorting,
     stitch,
     turning,
@@ -182,7 +183,9 @@ def place(fused: Fused, machine: Machine, donated: Sequence[int] = ()) -> Progra
     pieces.tell(body)
     if machine.threads and not context.check_bounds:
         row_halves.cut(body, planner)
-        concurrent.pair(body, planner.reused)
+        if concurrent.has_steps_enough(body):
+            row_sequences.cut(body, planner)
+            concurrent.pair(body, planner.reused)
     costs, checked = planner.costs, bool(region.sites)
     return Program(
         body, inputs, outputs, machine, fused, planner.arena.peak, planner.reused, costs.flops, costs.bytes,
