@@ -52,9 +52,15 @@ def test_any_number_of_rows_has_two_halves(rows):
     assert found(planned(layers, *given(rows))) == [LAYERS]
 
 
-@pytest.mark.parametrize("rows, width, many", [(64, 64, 4), (2, 32, 24), (4096, 256, 12)])
+@pytest.mark.parametrize("rows, width, many", [(64, 64, 4), (2, 32, 24), (4096, 256, 12), (6, 256, 12)])
 def test_layers_that_are_few_or_small_or_large_are_not(rows, width, many):
     assert not found(planned(layers, *given(rows, width, many)))
+
+
+@pytest.mark.parametrize("rows", range(7, 40, 2))
+def test_the_smaller_half_has_a_quarter_of_the_rows(rows):
+    for _, step in planned(layers, *given(rows, 256)).steps():
+        assert step.name != "by_halves" or rows // 4 <= rows - step.at <= step.at
 
 
 def test_one_thread_does_all_rows():

@@ -120,7 +120,12 @@ def _stretches(forms: tuple) -> tuple:
             last[:] = last[0] + 1, rows, last[2] or tile, last[3] + units
         else:
             found.append([1, rows if units <= MOST else 0, tile, units])
-    return tuple([(steps, tile if rows and steps > 1 and units >= LEAST else 0) for steps, rows, tile, units in found])
+    return tuple([(each[0], each[2] if _is_cut(*each) else 0) for each in found])
+
+
+def _is_cut(steps: int, rows: int, tile: int, units: int) -> bool:
+    """Whether a stretch is worth two threads: the smaller half has a quarter of the rows, or more."""
+    return steps > 1 and units >= LEAST and tile > 0 and rows - _place(rows, tile) >= rows // 4 > 0
 
 
 @decided
@@ -148,10 +153,12 @@ def _is_apart(places: tuple | None, others: tuple) -> bool:
 # ---- their halves ----------------------------------------------------------------------------------------------
 
 
-@computed
-def _middle(rows: int, tile: int) -> int:
+def _place(rows: int, tile: int) -> int:
     """The row at which all steps are cut, between two tiles."""
     return tile * -(-rows // (2 * tile))
+
+
+_middle = computed(_place)
 
 
 def _halved(step: Step, at: int, tile: int) -> Step:
