@@ -290,10 +290,11 @@ def test_factors_that_hang_on_a_length_are_in_no_text(family):
 FOLDED_AGAIN = [
     lambda x: jax.lax.fori_loop(0, 9, lambda _, s: s * 0.5 + jnp.sum(x * s), 1.0),
     lambda x: jax.lax.fori_loop(0, 9, lambda _, s: s + jnp.any(x > 0.3 * s), 0.0),
+    lambda x: jax.lax.while_loop(lambda s: jnp.sum(s) > 1, lambda s: s * 0.5, jnp.abs(x)),
 ]
 
 
-@pytest.mark.parametrize("f", FOLDED_AGAIN, ids=["sum", "any"])
+@pytest.mark.parametrize("f", FOLDED_AGAIN, ids=["sum", "any", "until"])
 def test_folds_of_some_vectors_in_a_loop_are_of_one_plan(f, family):
     """Of more than eight vectors, a loop is as fast as all of them written one after the other."""
     kept = [check(f, [(n,)]) for n in (133, 139, 135, 141, 137, 143)]
