@@ -63,6 +63,27 @@ def test_the_smaller_half_has_a_quarter_of_the_rows(rows):
         assert step.name != "by_halves" or rows // 4 <= rows - step.at <= step.at
 
 
+def normed(ws, x):
+    """Layers with loop nests between the products."""
+    for w in ws:
+        x = jnp.tanh(x @ w)
+        x = (x - jnp.mean(x, 1, keepdims=True)) / (jnp.std(x, 1, keepdims=True) + 1)
+    return x
+
+
+@pytest.mark.parametrize("rows", range(7, 70, 3))
+def test_products_and_nests_are_cut_at_the_same_row(rows):
+    """Of tiles of six rows, 49 rows are four of six and five of five."""
+    for _, step in planned(normed, *given(rows, 128)).steps():
+        for half in step.halves.steps if step.name == "by_halves" else ():
+            if half.name == "contract":
+                plan, tiles = half.plan, half.tasks.rows
+                heights = [plan.rows] * plan.full + [plan.below] * (plan.units - plan.full)
+                assert sum(heights) == rows and sum(heights[:tiles]) == step.at
+            else:
+                assert half.chunk == step.at
+
+
 def test_one_thread_does_all_rows():
     assert not found(planned(layers, *given(), machine=ICE_LAKE._replace(threads=False)))
 
@@ -115,12 +136,16 @@ def test_gradients_are_those_of_steps_in_order(rows, width):
             np.testing.assert_allclose(x, each, rtol=1e-3, atol=1e-5)
 
 
-def test_the_bits_are_those_of_steps_in_order(monkeypatch):
-    args = given(50)
-    by_halves = jax.jit(layers)(*args)
+@pytest.mark.parametrize("net, rows, width", [(layers, 50, 64), (normed, 37, 128), (normed, 49, 128)])
+def test_the_bits_are_those_of_steps_in_order(net, rows, width, monkeypatch):
+    args = given(rows, width)
+    compiled = jax.jit(net)
+    by_halves = [compiled(*args) for _ in range(20)]
     monkeypatch.setattr(concurrent, "FEWEST", 1 << 20)
     jax.clear_caches()
-    np.testing.assert_array_equal(by_halves, jax.jit(lambda *args: layers(*args))(*args))
+    expected = jax.jit(lambda *args: net(*args))(*args)
+    for each in by_halves:
+        np.testing.assert_array_equal(each, expected)
 
 
 def test_rows_have_the_bits_that_they_have_among_more():

@@ -52,7 +52,7 @@ def cut(block: Block, planner: Planner) -> None:
 
 def _by_halves(steps: list[Step], tile: int, values: list, memory: Memory) -> Iterator[Step]:
     """Steps that are the longest sequences of some, all of which have the same rows."""
-    at = _middle(_rows(steps[0]), tile)
+    at, tiles = _middle(_rows(steps[0]), tile), _tiles(_rows(steps[0]), tile)
     places = tuple([memory.places(_touched(step, at)) for step in steps])
     start = 0
     for length in _lengths(tuple(map(work, steps)), places):
@@ -60,7 +60,7 @@ def _by_halves(steps: list[Step], tile: int, values: list, memory: Memory) -> It
         if length == 1:
             yield some[0]
         else:
-            halves = [_halved(step, at, tile) for step in some]
+            halves = [_halved(step, at, tiles) for step in some]
             yield ByHalves(Block(some, values), Block(halves, values), at, origin=some[0].origin)
 
 
@@ -153,20 +153,25 @@ def _is_apart(places: tuple | None, others: tuple) -> bool:
 # ---- their halves ----------------------------------------------------------------------------------------------
 
 
+def _tiles(rows: int, tile: int) -> int:
+    """How many tiles the first half has."""
+    return -(-rows // (2 * tile))
+
+
 def _place(rows: int, tile: int) -> int:
-    """The row at which all steps are cut, between two tiles."""
-    return tile * -(-rows // (2 * tile))
+    """The row at which all steps are cut, between two tiles, the last of which may have a row less than others."""
+    return contraction.rows_of_tiles(_tiles(rows, tile), rows, tile)
 
 
 _middle = computed(_place)
 
 
-def _halved(step: Step, at: int, tile: int) -> Step:
-    """A step in two tasks."""
+def _halved(step: Step, at: int, tiles: int) -> Step:
+    """A step in two tasks, the first of which has so many rows, or tiles."""
     if isinstance(step, Launch):
         return dataclasses.replace(step, opened=_opened(step), chunk=at, cut=0)
     assert isinstance(step, Contract)
-    return dataclasses.replace(step, tasks=contraction.Tasks(2, 2, at // tile, 1, step.plan.panels))
+    return dataclasses.replace(step, tasks=contraction.Tasks(2, 2, tiles, 1, step.plan.panels))
 
 
 def _touched(step: Step, at: int) -> list[Span]:
