@@ -160,16 +160,13 @@ def matrix_calls():
             yield f"{name} of {n} x {n}", call, [x @ x.T + n * np.eye(n, dtype=np.float32)]
 
 
-ORDERED = {"searchsorted", "digitize"}  # which give some position in data that are not sorted, as grown ones are not
-
-
 def numpy_calls(every: int):
     """The same for functions of the NumPy API."""
     for i, (label, name, args, kwargs) in enumerate(calls()):
         if i % every:
             continue
         fun = function_of(jnp, name)
-        for factor in (1,) if name in ORDERED else GROWN:
+        for factor in GROWN:
             arrays = []
             mapped((args, kwargs), lambda x, k, found=arrays: found.append(x) or x)
 

@@ -264,6 +264,27 @@ def test_methods_of_searching(method, side):
     numpy.testing.assert_array_equal(found, numpy.searchsorted(a, v, side=side))
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float16"])
+@pytest.mark.parametrize("size", [1, 7, 8, 100])
+def test_a_search_in_data_that_are_not_sorted_has_one_answer(size, dtype, side):
+    """By operations, as a program from the third time on, of each value alone, and with NaN anywhere."""
+    rng = numpy.random.default_rng(size)
+    a, v = ((50 * rng.normal(size=n)).astype(dtype) for n in (size, 40))
+    if dtype != "int32":
+        a[size // 2] = v[3] = numpy.nan
+
+    def search(a, v):
+        return jnp.searchsorted(a, v, side=side), jnp.digitize(v, a, right=side == "left")
+
+    expected = catena.jit(search)(a, v)
+    for _ in range(4):
+        for found, places in zip(search(jnp.asarray(a), jnp.asarray(v)), expected, strict=True):
+            numpy.testing.assert_array_equal(found, places)
+    alone = [[int(found) for found in search(jnp.asarray(a), x)] for x in v]
+    numpy.testing.assert_array_equal(alone, numpy.stack(expected, 1))
+
+
 @pytest.mark.parametrize("method", ["compare_all", "binary_search", "sort", "auto"])
 def test_methods_of_membership(method):
     found = catena.jit(lambda x, y: jnp.isin(x, y, method=method))(SPECIAL, SPECIAL[:4])

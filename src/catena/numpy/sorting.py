@@ -311,13 +311,37 @@ def positions_in(a, v, side: str, method: str = "scan"):
     dtype = int_of_positions("searchsorted", a.size + 1)
     if not a.size:
         return lax.full(v.shape, 0, dtype)
+    is_complex = dtypes.is_complex(a.dtype)
     if direct(a) and direct(v) and a.dtype.isbuiltin == 1 and method in _BISECTING:
-        return make_array(_search_by_numpy(a._value, v._value, side, dtype))
-    if dtypes.is_complex(a.dtype) or method == "sort":
+        if not v.ndim and not is_complex:
+            return make_array(np.asarray(_bisect(a._value, v._value.item(), side), dtype))
+        if _is_sorted(a._value):
+            return make_array(_search_by_numpy(a._value, v._value, side, dtype))
+    if is_complex or method == "sort":
         return _by_sorting(a, v, side, dtype)
     if method == "compare_all":
         return _by_comparing(a, v, side, dtype)
     return _by_bisection(a, v, side, dtype)
+
+
+def _is_sorted(a) -> bool:
+    """Whether any search finds the same places. In data that are not sorted, NumPy's hangs on the values before."""
+    return bool((a[:-1] <= a[1:]).all())
+
+
+def _bisect(a, v, side: str) -> int:
+    """As ``_by_bisection``, of one value: to look whether all elements are sorted would take longer."""
+    is_nan, is_left, element = v != v, side == "left", a.item
+
+    def goes_right(k: int) -> bool:
+        x = element(k)
+        return x < v or (is_nan and x == x) if is_left else not (v < x or (x != x and not is_nan))
+
+    half = 1 << (a.size.bit_length() - 1)
+    count = a.size - half + 1 if goes_right(half - 1) else 0
+    while half := half >> 1:
+        count += half if goes_right(count + half - 1) else 0
+    return count
 
 
 def _search_by_numpy(a, v, side: str, dtype):
