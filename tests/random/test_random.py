@@ -211,8 +211,13 @@ def test_conversions_are_refused():
     for refused in (bool, int, float):
         with pytest.raises(TypeError):
             refused(KEY)
-    with pytest.raises(NotImplementedError):
-        KEY.astype("uint32")
+    for cast in (KEY.astype, lambda dtype: jnp.astype(KEY, dtype)):
+        with pytest.raises(ValueError, match="Cannot convert_element_type from key<fry> to uint32") as error:
+            cast("uint32")
+        assert isinstance(error.value, NotImplementedError)
+    for truths in (jnp.any, jnp.all, jax.jit(jnp.any)):
+        with pytest.raises(ValueError, match="Cannot convert_element_type from key<fry> to bool"):
+            truths(KEY)
 
 
 def test_generators_do_not_mix():

@@ -146,6 +146,10 @@ class SectionsError(ValueError, ZeroDivisionError):
     """An axis was to be split into no parts: a ValueError in NumPy, a ZeroDivisionError in JAX."""
 
 
+class KeyCastError(ValueError, NotImplementedError):
+    """A random key was to be cast: a ValueError of JAX's function, a NotImplementedError of its method."""
+
+
 class JaxprTypeError(TypeError):
     """A jaxpr that does not type-check."""
 

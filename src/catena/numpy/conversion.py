@@ -17,6 +17,7 @@ from catena import lax
 from catena.core import casts, dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
+from catena.core.errors import KeyCastError
 from catena.core.primal_tangent import PrimalTangentDType
 from catena.core.scalar_types import ScalarType
 from catena.core.shapes import MOST_AXES
@@ -300,7 +301,7 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
     dtype = dtypes.canonical(np.dtype("float64")) if dtype is None else user_dtype(dtype, "astype")
     extended = dtypes.is_extended(x.dtype)
     if dtypes.is_extended(dtype) != extended and PrimalTangentDType not in (type(dtype), type(x.dtype)):
-        error = NotImplementedError if extended else ValueError
+        error = KeyCastError if extended else ValueError
         raise error(f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to {dtypes.dtype_name(dtype)}")
     result = _cast(x, dtype)
     return _placed_if_new(_copied(result) if copy and result is source else result, source, device)

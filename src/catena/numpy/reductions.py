@@ -431,7 +431,9 @@ def _logical(reduction, numpy_fun, a, axis, out, keepdims, where):
 
 @whole
 def _any_logical(name, a, axis, keepdims, where):
-    return reduce_with(ALL if name == "all" else ANY, truth(as_array_argument(name, a)), axis, keepdims, None, where)
+    a = as_array_argument(name, a)
+    truths = lax.convert_element_type(a, dtypes.BOOL) if dtypes.is_extended(a.dtype) else truth(a)  # which refuses keys
+    return reduce_with(ALL if name == "all" else ANY, truths, axis, keepdims, None, where)
 
 
 @along_axes
