@@ -458,8 +458,7 @@ def test_equal_products_are_written_once_whatever_comes_after_them(compiled, mon
     same(f, x, rtol=1e-3, atol=1e-3)
     (plan,) = compiled
     assert len(written) <= 3  # by itself, and before each of two others
-    functions = re.findall(r"^define \S+ void @f\w+\(ptr %args, i64 %k\)", plan.kernels[-1].text, re.MULTILINE)
-    assert len(functions) <= 3  # one of them calls another twenty times, for half of the rows
+    assert len(re.findall(r"^define \S+ void @f\w+\(ptr %args, i64 %k\)", plan.kernels[-1].text, re.MULTILINE)) <= 2
     assert plan.entry.text.count("\n") < 25 * 22 + 100
 
 

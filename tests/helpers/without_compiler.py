@@ -31,7 +31,6 @@ ROWS = [
      "test_what_is_multiplied_by_tiny_numbers_is_small_whatever_it_is",
      "test_what_takes_longer_than_it_did_is_compared_anew"),
     (TEXTS, "compiler/test_concurrent.py", "test_profiles_have_a_row_for_each_of_their_steps"),
-    (TEXTS, "compiler/test_row_sequences.py", "test_profiles_have_a_row_for_each_of_their_steps"),
     (TEXTS, "compiler/test_convolution_parts.py", "test_tasks_read_parts_of_the_operands"),
     (TEXTS, "compiler/test_inner_products.py", "test_nothing_is_written_for_them",
      "test_complex_products_are_loops_where_terms_lie_side_by_side",

@@ -1,33 +1,20 @@
-"""What two threads do at the same time, each for half of the rows (see `plan.row_halves`): a function of two chunks,
-each of which makes its half of every step's calls; of a loop, in all iterations.
+"""A loop that two threads do at the same time, each for half of the rows (see `plan.row_halves`): a function of two
+chunks, each of which makes its half of every step's calls, in all iterations.
 """
 
 from __future__ import annotations
 
 from catena.compiler.emit import contract, launches, parallel
 from catena.compiler.emit.branches import when
-from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.plan.program import PART, SLICE, Block, Buffer, Step
-from catena.compiler.plan.steps import ByHalves, Contract, Copy, Launch, Scan
-
-
-def sequence(w, step: ByHalves) -> None:
-    """Writes the steps: of all rows where there is one thread, or each has a clock."""
-    if w.pool is None or isinstance(w.clock, Clock):
-        w.block(step.body)
-        return
-    text = _Text(w)
-    for each in step.halves.steps:
-        text.call(_chunks(w, each))
-    parallel.through_pool(w, text.written(), text.addresses, 2, text.numbers)
+from catena.compiler.plan.steps import Contract, Copy, Launch, Scan
 
 
 def scan(w, step: Scan, halves: Block) -> None:
     """Writes the loop's function, and its call."""
     outside, w.values = w.values, halves.values
-    text = _Loop(w, step)
-    text.iterations([_chunks(w, each) for each in halves.steps])
+    text = _Text(w, step, [_chunks(w, each) for each in halves.steps])
     body = text.written()
     w.values = outside
     parallel.through_pool(w, body, text.addresses, 2, text.numbers)
@@ -49,54 +36,15 @@ def _chunks(w, step: Step) -> parallel.Chunks:
 class _Text:
     """The function: its table holds `addresses`, and then that of its `numbers`."""
 
-    def __init__(self, w):
-        self.w, self.e = w, Emitter()
+    def __init__(self, w, step: Scan, steps: list[parallel.Chunks]):
+        self.w, self.step, self.steps = w, step, steps
+        self.e = Emitter()
         self.addresses: list = []
         self.numbers: list[int] = []
         self._given: dict = {}
-
-    def call(self, each: parallel.Chunks) -> None:
-        """The call of this half of a step."""
-        given = [*each.pointers, *([[*each.numbers]] if each.numbers else [])]
-        table = parallel.table(self.e, [self._pointer(x) for x in given])
-        self.e.do(f"call void @{self.w.function(each.body)}(ptr {table}, i64 %k)")
-
-    def written(self) -> str:
-        e, numbers = self.e, []
-        if self.numbers:
-            numbers = [f"  %numbers_at = getelementptr ptr, ptr %args, i64 {len(self.addresses)}"]
-            numbers.append("  %numbers = load ptr, ptr %numbers_at")
-        return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *numbers, *e.slots, *e.lines, "  ret void", "}"])
-
-    def _pointer(self, x) -> str:
-        return self._address(x)
-
-    def _address(self, x) -> str:
-        """One that the function is given."""
-        key = x if isinstance(x, (Buffer, str)) else len(self.addresses)
-        if key not in self._given:
-            n = len(self.addresses)
-            self.addresses.append(x)
-            self.e.slots += [f"  %a{n}_at = getelementptr ptr, ptr %args, i64 {n}", f"  %a{n} = load ptr, ptr %a{n}_at"]
-            self._given[key] = f"%a{n}"
-        return self._given[key]
-
-    def _number(self, value: int) -> str:
-        n = len(self.numbers)
-        self.numbers.append(value)
-        self.e.slots += [f"  %n{n}_at = getelementptr i64, ptr %numbers, i64 {n}", f"  %n{n} = load i64, ptr %n{n}_at"]
-        return f"%n{n}"
-
-
-class _Loop(_Text):
-    """That of a loop, whose addresses change with its iterations."""
-
-    def __init__(self, w, step: Scan):
-        super().__init__(w)
-        self.step = step
         self._here: dict[Buffer, str] = {}
 
-    def iterations(self, steps: list[parallel.Chunks]) -> None:
+    def written(self) -> str:
         e, step = self.e, self.step
         last, length = self._number(step.length - 1), self._number(step.length)
         before = [(self._address(x), self._address(y)) for x, y in step.body.turns]
@@ -107,10 +55,15 @@ class _Loop(_Text):
         i, opened = e.begin_loop(0, length)
         at = len(e.lines)
         self._iteration = e.op(f"sub i64 {last}, {i}") if step.reverse else i
-        for each in steps:
-            self.call(each)
+        for each in self.steps:
+            given = [*each.pointers, *([[*each.numbers]] if each.numbers else [])]
+            table = parallel.table(e, [self._pointer(x) for x in given])
+            e.do(f"call void @{self.w.function(each.body)}(ptr {table}, i64 %k)")
         e.lines[at:at] = self._turns(before, now, entered_from)
         e.end_loop(opened)
+        numbers = [f"  %numbers_at = getelementptr ptr, ptr %args, i64 {len(self.addresses)}"]
+        numbers.append("  %numbers = load ptr, ptr %numbers_at")
+        return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *numbers, *e.slots, *e.lines, "  ret void", "}"])
 
     def _turns(self, before: list, now: list, entered_from: str) -> list[str]:
         """Carries and the memory beside each change places after an iteration."""
@@ -133,3 +86,19 @@ class _Loop(_Text):
             else:
                 self._here[x] = self._address(x)
         return self._here[x]
+
+    def _address(self, x) -> str:
+        """One that the function is given."""
+        key = x if isinstance(x, (Buffer, str)) else len(self.addresses)
+        if key not in self._given:
+            n = len(self.addresses)
+            self.addresses.append(x)
+            self.e.slots += [f"  %a{n}_at = getelementptr ptr, ptr %args, i64 {n}", f"  %a{n} = load ptr, ptr %a{n}_at"]
+            self._given[key] = f"%a{n}"
+        return self._given[key]
+
+    def _number(self, value: int) -> str:
+        n = len(self.numbers)
+        self.numbers.append(value)
+        self.e.slots += [f"  %n{n}_at = getelementptr i64, ptr %numbers, i64 {n}", f"  %n{n} = load i64, ptr %n{n}_at"]
+        return f"%n{n}"

@@ -144,10 +144,6 @@ def _concurrent(memory: Memory, step: steps.Concurrent) -> None:
         _block(memory, each)
 
 
-def _by_halves(memory: Memory, step: steps.ByHalves) -> None:
-    _block(memory, step.body)
-
-
 def _branch(memory: Memory, step: steps.Branch) -> None:
     index = int(memory[step.index].view(f"int{step.bits}")[0])
     last = len(step.cases) - 1
@@ -219,7 +215,6 @@ RULES: dict[type[Step], Callable[[Memory, Any], None]] = {
     steps.Scan: _scan,
     steps.Branch: _branch,
     steps.Concurrent: _concurrent,
-    steps.ByHalves: _by_halves,
     steps.NewStack: _new_stack,
     steps.StackLength: _stack_length,
     steps.WriteStack: _write_stack,

@@ -25,16 +25,11 @@ OWN = ARENA, SLOT  # memory of the program's own, which it has just written
 MOVED = 2  # units of work that it takes to have a byte from another core
 
 
-def has_steps_enough(block: Block) -> bool:
-    """Whether threads are likely awake."""
-    return len(block.steps) >= FEWEST
-
-
 def pair(block: Block, reused: dict[int, int]) -> None:
     """Has sequences of the steps of a block run at the same time; `reused` are results in the memory of arguments."""
     steps, found, i = block.steps, [], 0
     while i < len(steps):
-        sequences = _from(steps, i, reused) if isinstance(steps[i], Contract) else None
+        sequences = _from(steps, i, reused) if len(steps) >= FEWEST and isinstance(steps[i], Contract) else None
         if sequences is None:
             found.append(steps[i])
             i += 1
@@ -49,7 +44,7 @@ def _from(steps: list[Step], start: int, reused: dict[int, int]) -> list[list[St
     listed = list(itertools.takewhile(_is_alone, steps[start : start + AHEAD]))
     if len(listed) < 2:
         return None
-    which = _sequences(tuple(map(work, listed)), tuple(touched(listed, reused)))
+    which = _sequences(tuple(map(_work, listed)), tuple(touched(listed, reused)))
     return [[step for step, k in zip(listed, which) if k == side] for side in (0, 1)] if which else None
 
 
@@ -87,7 +82,7 @@ def _is_alone(step: Step) -> bool:
 # ---- work ----------------------------------------------------------------------------------------------------
 
 
-def work(step: Step) -> int:
+def _work(step: Step) -> int:
     """Units of work, see `Sharing`."""
     products = step.plan.contraction.products // UNIT if isinstance(step, Contract) else 0
     return products + sum(map(sharing.work, step.nests()))

@@ -399,7 +399,8 @@ def _cycles(m: int, vectors: int) -> float:
     return max(m * vectors / 2, 4.0) + 0.1 * (m + vectors) + 0.2 if m and vectors else 0.0
 
 
-def _heights_of(extent: int, rows: int, vectors: int, in_tiles: bool) -> tuple[int, int, int]:
+@computed
+def _heights(extent: int, rows: int, vectors: int, in_tiles: bool) -> tuple[int, int, int]:
     """See `Plan.heights`. Where rows would be left, so many tiles, the last ones, have a row less that none are: so
     numbers of rows need no tiles of their own, but where they are few, or multiples.
     """
@@ -408,15 +409,6 @@ def _heights_of(extent: int, rows: int, vectors: int, in_tiles: bool) -> tuple[i
     if left and not in_tiles and lower <= down:
         return down + 1 - lower, rows - 1, 0
     return down, left, int(left > 0 and _costs_little(left, rows, vectors, down))
-
-
-_heights = computed(_heights_of)
-
-
-def rows_of_tiles(count: int, extent: int, rows: int) -> int:
-    """The rows of so many tiles, the first ones, of an extent that is cut into tiles of such rows and fewer."""
-    full, below, _ = _heights_of(extent, rows, 1, False)
-    return min(count, full) * rows + max(count - full, 0) * below
 
 
 def _costs_little(left: int, rows: int, vectors: int, down: int) -> bool:

@@ -54,7 +54,6 @@ from catena.compiler.plan import (
     pieces,
     products,
     row_halves,
-    row_sequences,
     sorting,
     stitch,
     turning,
@@ -183,9 +182,7 @@ def place(fused: Fused, machine: Machine, donated: Sequence[int] = ()) -> Progra
     pieces.tell(body)
     if machine.threads and not context.check_bounds:
         row_halves.cut(body, planner)
-        if concurrent.has_steps_enough(body):
-            row_sequences.cut(body, planner)
-            concurrent.pair(body, planner.reused)
+        concurrent.pair(body, planner.reused)
     costs, checked = planner.costs, bool(region.sites)
     return Program(
         body, inputs, outputs, machine, fused, planner.arena.peak, planner.reused, costs.flops, costs.bytes,

@@ -63,7 +63,7 @@ def _halves(step: Scan, planner: Planner) -> Block | None:
     beside = {x: y for pair in body.turns for x, y in (pair, pair[::-1])}
     spans += [span._replace(buffer=beside[span.buffer]) for span in spans if span.buffer in beside]
     own = _Own(step)
-    places = Memory(planner.reused, alone=True).places([span for span in spans if not own.has(span.buffer)])
+    places = _places([span for span in spans if not own.has(span.buffer)], planner.reused)
     of_own = [_are_apart(tuple(each)) for each in own.places(spans)]
     if places is None or not _are_apart(places) or not all(of_own):
         return None
@@ -118,14 +118,14 @@ def _cut(step: Step) -> tuple[Step, list[Span]] | None:
     if isinstance(step, Contract):
         return _contract(step)
     if isinstance(step, Copy) and step.bytes % 2 == 0:
-        halves = _halved(step.bytes, step.bytes // 2, lambda low, high: (low, high))
+        halves = _of(step.bytes // 2, lambda low, high: (low, high))
         return step, [Span(step.source, False, halves), Span(step.target, True, halves)]
     return None
 
 
-def _halved(extent: int, at: int, span) -> tuple:
+def _of(half: int, span) -> tuple:
     """What a function makes of the ranges of the two halves."""
-    return span(0, at), span(at, extent)
+    return span(0, half), span(half, 2 * half)
 
 
 # ---- loop nests ----------------------------------------------------------------------------------------------
@@ -139,31 +139,28 @@ def _launch(step: Launch) -> tuple[Step, list[Span]] | None:
     opened = ranges.choose(nest, step.in_place, outer)
     if opened.outer != outer or not _has_halves(nest, outer, nest.extents[outer]):
         return None
-    half = nest.extents[outer] // 2
-    halved = dataclasses.replace(step, opened=opened, chunk=half, cut=0)
-    return halved, list(of_nest(nest, step.operands, outer, half))
+    halved = dataclasses.replace(step, opened=opened, chunk=nest.extents[outer] // 2, cut=0)
+    return halved, list(_of_nest(nest, step.operands, outer))
 
 
 def _has_halves(nest: Nest, d: int, extent: int) -> bool:
     """Whether the iterations of a dimension are two halves that do not wait for each other."""
-    return may_cut(nest, d) and extent % (2 * (nest.block(d) if d == nest.vector else nest.step(d))) == 0
+    if nest.sequential or nest.is_checked or d in nest.reduced or any(f.running for f in nest.folds):
+        return False
+    return extent % (2 * (nest.block(d) if d == nest.vector else nest.step(d))) == 0
 
 
-def may_cut(nest: Nest, d: int) -> bool:
-    """Whether the iterations of a dimension do not wait for each other."""
-    return not (nest.sequential or nest.is_checked or d in nest.reduced or any(f.running for f in nest.folds))
-
-
-def of_nest(nest: Nest, operands: dict[int, Buffer], d: int, at: int) -> Iterator[Span]:
-    """What a nest touches, cut in a dimension at a place."""
+def _of_nest(nest: Nest, operands: dict[int, Buffer], d: int) -> Iterator[Span]:
+    """What a nest touches, cut along a dimension."""
+    half = nest.extents[d] // 2
     loads = [(s.attr[:3], False) for s in nest.stmts if s.op in LOADS]
     stores = [((s.buffer, s.dtype, s.offset), True) for s in nest.stores]
     folds = [(dest, True) for f in nest.folds for dest in f.dests]
     for (number, dtype, offset), is_written in (*loads, *stores, *folds):
         if number in operands:
             whole = dict(enumerate((0, n) for n in nest.extents))
-            of_part = lambda *part: _span(offset, whole | {d: part}, TYPES[dtype].bytes, operands[number])
-            yield Span(operands[number], is_written, _halved(nest.extents[d], at, of_part))
+            touched = _of(half, lambda *part: _span(offset, whole | {d: part}, TYPES[dtype].bytes, operands[number]))
+            yield Span(operands[number], is_written, touched)
 
 
 def _span(offset: Affine, ranges: dict, size: int, buffer: Buffer) -> tuple[int, int]:
@@ -194,62 +191,44 @@ def _contract(step: Contract) -> tuple[Step, list[Span]] | None:
         return None
     plan = plan._replace(rows=rows)
     tasks = contraction.Tasks(2, 2, plan.units // 2, 1, plan.panels)
-    return dataclasses.replace(step, plan=plan, tasks=tasks), list(of_product(step, plan.row.extent // 2))
+    return dataclasses.replace(step, plan=plan, tasks=tasks), list(_of_product(step))
 
 
-def of_product(step: Contract, at: int) -> Iterator[Span]:
-    """What a product touches, whose rows are cut at a place."""
-    form = step.plan.contraction
-    extent, size = form.rows[0].extent, form.type.bytes
+def _of_product(step: Contract) -> Iterator[Span]:
+    form, half = step.plan.contraction, step.plan.row.extent // 2
+    size = form.type.bytes
     whole = dict(enumerate([(0, x.extent) for x in (form.rows[0], *form.terms)] + [(0, form.columns)]))
     of_a = 0, tuple([(d, x.a) for d, x in enumerate((form.rows[0], *form.terms)) if x.a]), ()
     of_c = 0, ((0, form.rows[0].c), (len(form.terms) + 1, 1)), ()
     for buffer, offset, is_written in ((step.a, of_a, False), (step.c, of_c, True)):
-        of_part = lambda *part: _span(offset, whole | {0: part}, size, buffer)
-        yield Span(buffer, is_written, _halved(extent, at, of_part))
+        yield Span(buffer, is_written, _of(half, lambda *part: _span(offset, whole | {0: part}, size, buffer)))
     for whole_of in filter(None, (step.b, step.rest)):
         yield Span(whole_of, False, ((0, whole_of.bytes), (0, whole_of.bytes)))
     if step.after is not None:
-        yield from of_nest(step.after, step.operands, step.after.rows[0], at)
+        yield from _of_nest(step.after, step.operands, step.after.rows[0])
 
 
 # ---- memory --------------------------------------------------------------------------------------------------
 
 
-class Memory:
-    """Numbers for pieces of memory, the same one for two that may have bytes in common. Results may be `reused`, in the
-    memory of arguments. Temporaries that outlive an iteration have no bytes in common: each is `alone`.
+def _places(spans: list[Span], reused: dict[int, int]) -> tuple | None:
+    """Spans as numbers: of memory, whether it is written, first and last bytes of both halves; None where it is not
+    known what else may be the same memory, or where that of slices is touched otherwise, too.
     """
-
-    def __init__(self, reused: dict[int, int], alone: bool = False):
-        self.reused, self.alone = reused, alone
-        self.names: dict = {}
-
-    def places(self, spans: list[Span]) -> tuple | None:
-        """Spans as numbers: of memory, whether it is written, first and last bytes of both halves; None where it is not
-        known what else may be the same memory, or where that of slices is touched otherwise, too.
-        """
-        found: list[tuple] = []
-        for span in spans:
-            if span.buffer.kind == NULL:
-                continue
-            (buffer, at), owner = _whole(span.buffer), span.buffer.owner()
-            is_slice = buffer.kind == SLICE
-            if owner.kind not in KNOWN or is_slice and buffer.base is not owner:
-                return None
-            name, size = self.names.setdefault(self._key(owner), (len(self.names), buffer.bytes if is_slice else 0))
-            if size != (buffer.bytes if is_slice else 0):
-                return None
-            is_part = owner.kind == ARENA and not self.alone
-            found.append(_numbers(name, span, at + owner.place if is_part else at))
-        return tuple(found)
-
-    def _key(self, owner: Buffer):
-        if owner.kind in (ARENA, SLOT):
-            return owner if self.alone or owner.kind == SLOT else ARENA
-        if owner.kind == RESULT and owner.place in self.reused:
-            return ARGUMENT, self.reused[owner.place]
-        return owner.kind, owner.place, id(owner.array)
+    names: dict = {}
+    found: list[tuple] = []
+    for span in spans:
+        if span.buffer.kind == NULL:
+            continue
+        (buffer, at), owner = _whole(span.buffer), span.buffer.owner()
+        is_slice = buffer.kind == SLICE
+        if owner.kind not in KNOWN or is_slice and buffer.base is not owner:
+            return None
+        name, size = names.setdefault(_memory(owner, reused), (len(names), buffer.bytes if is_slice else 0))
+        if size != (buffer.bytes if is_slice else 0):
+            return None
+        found.append(_numbers(name, span, at))
+    return tuple(found)
 
 
 def _whole(buffer: Buffer) -> tuple[Buffer, int]:
@@ -261,6 +240,17 @@ def _whole(buffer: Buffer) -> tuple[Buffer, int]:
     return buffer, at
 
 
+def _memory(owner: Buffer, reused: dict[int, int]):
+    """What two buffers have in common that may be the same memory. Slots each have their own, and so have temporaries
+    that outlive an iteration.
+    """
+    if owner.kind in (ARENA, SLOT):
+        return owner
+    if owner.kind == RESULT and owner.place in reused:
+        return ARGUMENT, reused[owner.place]
+    return owner.kind, owner.place, id(owner.array)
+
+
 def _numbers(name: int, span: Span, at: int) -> tuple:
     return name, int(span.is_written), *(at + x for half in span.halves for x in half)
 
@@ -268,13 +258,8 @@ def _numbers(name: int, span: Span, at: int) -> tuple:
 @decided
 def _are_apart(places: tuple) -> bool:
     """Whether nothing that one half writes is touched by the other."""
-    return are_apart(places, places)
-
-
-def are_apart(some: tuple, others: tuple) -> bool:
-    """Whether nothing that one half writes of some places is touched by the other half of others, or the other way."""
-    for name, writes, low, high, low2, high2 in some:
-        for other, writes_too, first, last, first2, last2 in others:
+    for name, writes, low, high, low2, high2 in places:
+        for other, writes_too, first, last, first2, last2 in places:
             if (
                 name == other
                 and (writes or writes_too)

@@ -14,7 +14,6 @@ small_matrices  a factorisation or solution of each of a batch of small matrices
 lapack host                                   calls out of the program
 while scan branch                             control flow over blocks
 concurrent  two blocks at the same time
-by_halves   a block, by two threads, each of which does half of the rows
 new_stack stack_length write_stack read_stack growing lists
 copy        bytes
 """
@@ -532,37 +531,7 @@ class Concurrent(Step):
         return " and ".join(str(len(each.steps)) for each in self.sequences) + " steps"
 
     def _each(self, of: Callable[[Step], list[Buffer]]) -> list[Buffer]:
-        return list(dict.fromkeys(b for each in self.sequences for b in _of_each(each, of)))
-
-
-def _of_each(block: Block, of: Callable[[Step], list[Buffer]]) -> list[Buffer]:
-    """Memory of each step of a block."""
-    return list(dict.fromkeys(b for step in block.steps for b in of(step)))
-
-
-@dataclass(eq=False)
-class ByHalves(Step):
-    """Steps that two threads do at the same time, each for half of the rows (see `plan.row_sequences`): `halves` are
-    these in two tasks each, cut `at` a row, of which a thread does the first ones, or the second ones.
-    """
-
-    body: Block
-    halves: Block
-    at: int
-    name: ClassVar[str] = "by_halves"
-
-    def reads(self):
-        made = set(self.writes())
-        return [b for b in _of_each(self.body, lambda step: step.reads()) if b not in made]
-
-    def writes(self):
-        return _of_each(self.body, lambda step: step.writes())
-
-    def blocks(self):
-        return [self.body]
-
-    def detail(self):
-        return f"{len(self.body.steps)} steps"
+        return list(dict.fromkeys(b for each in self.sequences for step in each.steps for b in of(step)))
 
 
 # ---- stacks --------------------------------------------------------------------------------------------------

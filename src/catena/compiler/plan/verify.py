@@ -10,9 +10,9 @@ from catena.compiler.graph.symbols import plain
 from catena.compiler.graph.types import TYPES
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.conditions import LOADS
-from catena.compiler.plan import concurrent, row_sequences
+from catena.compiler.plan import concurrent
 from catena.compiler.plan.program import ARENA, ARGUMENT, CONSTANT, NULL, Block, Buffer, Program, Step
-from catena.compiler.plan.steps import Branch, ByHalves, Concurrent, Copy, Launch, Scan
+from catena.compiler.plan.steps import Branch, Concurrent, Copy, Launch, Scan
 from catena.core.errors import CompileError
 
 
@@ -49,12 +49,8 @@ def _block(block: Block, written: set[Buffer], spans: dict[Buffer, list[int]], a
                 ends.append(after)
             written |= set.intersection(*ends) if isinstance(step, Branch) or halves else ends[0]
         written.update(b for buffer in step.writes() for b in (buffer, buffer.owner()))
-        if isinstance(step, Concurrent):
+        if isinstance(step, Concurrent):  # each of whose steps has a span of its own
             _check_concurrent(step)
-        if isinstance(step, ByHalves):
-            _block(step.halves, inside, {}, at)
-            _check_halves(step)
-        if isinstance(step, (ByHalves, Concurrent)):  # each of whose steps has a span of its own
             continue
         for buffer in (*step.reads(), *step.writes(), *step.scratch()):
             span = spans.setdefault(buffer.owner(), [start, at])
@@ -69,12 +65,6 @@ def _check_concurrent(step: Concurrent) -> None:
     count = len(first.steps)
     if any(concurrent.meet(one, other) for one in memory[:count] for other in memory[count:]):
         raise CompileError(f"program: {_shown(step)} have memory in common that one of them writes")
-
-
-def _check_halves(step: ByHalves) -> None:
-    """That neither half touches what the other writes."""
-    if not row_sequences.is_apart(step):
-        raise CompileError(f"program: {_shown(step)} have halves with memory in common that one of them writes")
 
 
 def _check_nests(step: Step) -> None:
