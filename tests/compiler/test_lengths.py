@@ -481,3 +481,19 @@ def test_attention_needs_few_plans_for_many_lengths(family, lengths_):
     kept = [programs.program(closed(f, shapes(n))) for n in lengths_]
     most = 9 if host.this_machine().vector_bytes == 64 else 20  # shorter vectors leave other rests: 14 to 18 of 28
     assert kept and family().tries <= most
+
+
+def test_a_place_that_is_another_by_chance_is_not_that_one_at_other_lengths():
+    """Of 23 elements, n - 8 is 15, which another load reads at any length."""
+
+    def f(x, v):
+        at = jnp.where(x[15] < v, x.shape[0] - 15, 0)
+        return jnp.where(x.at[at + 7].get(mode="promise_in_bounds") < v, at + 8, at)
+
+    step = jax.jit(f)
+    for n in (20, 23, 24, 26, 23):
+        x = jnp.asarray(np.r_[np.zeros(15), 3, np.full(n - 16, 9)].astype(np.int32))
+        for v in (2, 5, 10):
+            at = n - 15 if 3 < v else 0
+            expected = at + 8 if x[at + 7] < v else at
+            assert int(step(x, jnp.int32(v))) == expected

@@ -308,7 +308,8 @@ def test_keys_may_be_what_other_numbers_of_the_program_are():
         return record.function(made)(5)
 
     table = keys.Keys()
-    assert found(lambda n: [{table.plain(n): n + 1}[n.value]]) == [6]
+    assert found(lambda n: [{table.plain(n): n + 1}[table.plain(n)]]) == [6]
+    assert found(lambda n: [int(table.of((n, 7)) == table.of((300, 7)))]) == [0]  # a plain number is another one
     assert found(lambda n: [{n: n + 1}[n]]) is None
 
 

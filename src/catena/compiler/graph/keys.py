@@ -65,18 +65,19 @@ class Keys:
         self.first: dict[int, list] = {}  # by their value: the numbers that came first, which differ elsewhere
 
     def plain(self, x: int) -> int | tuple[int, int]:
-        """The key of a number: its value, and for others that have the same by chance which of these it is."""
+        """The key of a number: its value; of one that records that, and which of those it is that have it by chance. It
+        is never the key of a plain number, which this does not hear of where it is a part of data.
+        """
         if type(x) is not Symbol or x.record.closed:  # a plain number by now
-            x = value = int(x)
-        else:
-            value = x.value
+            return int(x)
+        value = x.value
         known = self.first.setdefault(value, [])
         at = next((i for i, one in enumerate(known) if one is x or not varies(one - x)), len(known))
         if at == len(known):
             known.append(x)
         elif known[at] is not x and known[at] != x:  # which writes it down
             raise Unrecorded("equal numbers that differ")
-        return (value, at) if at else value
+        return value, at
 
     def of(self, x):
         """The key of data."""
