@@ -25,7 +25,8 @@ def other_shapes(draw: random.Random, shapes: list) -> list:
     """The shapes with another first extent, wherever it is, and sometimes another last one."""
     first, last = shapes[0][0], shapes[0][-1]
     near, any_, even = first + draw.randrange(1, 40), draw.randrange(2, 300), 2 ** draw.randrange(2, 9)
-    n = draw.choice([near, any_, even, first * draw.randrange(2, 4)])
+    beside = max(2, first + draw.randrange(-6, 7))  # where numbers of the program meet by chance
+    n = draw.choice([near, beside, any_, even, first * draw.randrange(2, 4)])
     m = draw.choice([last, last, last + draw.randrange(1, 20)])
     return [[n if d == first else m if d == last else d for d in shape] for shape in shapes]
 
