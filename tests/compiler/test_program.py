@@ -8,6 +8,7 @@ import catena.numpy as jnp
 from catena.compiler.emit.program import RULES as EMITTED
 from catena.compiler.machine import AARCH64, SAPPHIRE_RAPIDS, X86_64_V3, X86_64_V4
 from catena.compiler.native import compile as compiler
+from catena.compiler.native import profile as profiles
 from catena.compiler.plan.passes import PASSES, plan
 from catena.compiler.plan.program import ARENA, Step
 from catena.compiler.plan.steps import Copy, Launch, StackLength
@@ -133,6 +134,16 @@ def test_a_profile_has_every_step_and_how_often_it_ran():
     assert shown.splitlines()[0].startswith("f: ") and "scan 7 iterations" in shown
     assert len(shown.splitlines()) == 2 + len(profile.rows)
     np.testing.assert_array_equal(jax.jit(f)(*args), f(*args))  # what ran with clocks is nobody else's program
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "complex64"])
+def test_products_are_held_against_those_of_their_dtype(dtype):
+    with jax.enable_x64():
+        x = jnp.ones((256, 256), dtype)
+        rows = [row for row in jax.jit(lambda a, b: a @ b).profile(x, x).rows if row.flops >= 2 * 256**3]
+        (row,) = rows
+    multiplied = {"contract": "float32", "amx": "bfloat16"}[row.what.split()[0]] if dtype == "bfloat16" else dtype
+    assert row.most_flops_per_second == profiles.products_per_second(multiplied)
 
 
 def test_one_thread_plans_no_tasks():

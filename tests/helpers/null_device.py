@@ -76,6 +76,7 @@ ROWS = [  # reasons, files and tests that are skipped
      "test_large_arrays_report_the_first_element_on_any_thread"),
     (NATIVE, "compiler/test_fresh_lengths.py", "test_another_process_finds_the_same_bits"),
     (NATIVE, "compiler/test_program.py", "test_a_profile_has_every_step_and_how_often_it_ran"),
+    (NATIVE, "compiler/test_program.py", "test_products_are_held_against_those_of_their_dtype"),
     (NATIVE, "compiler/test_stored_programs.py", "test_another_process_compiles_nothing"),
     (NATIVE, "compiler/test_structure.py", "test_arguments_that_are_not_contiguous"),
 ]  # fmt: skip

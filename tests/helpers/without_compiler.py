@@ -318,6 +318,7 @@ ROWS = [
     (DISK, "house/test_machines.py", "test_programs_on_disk_are_those_of_this_library"),
     (TEXTS, "compiler/test_program.py", "test_what_is_wrong_is_found", "test_a_launch_that_writes_what_it_reads_says_so",
      "test_the_passes_are_shown_one_by_one", "test_a_profile_has_every_step_and_how_often_it_ran",
+     "test_products_are_held_against_those_of_their_dtype",
      "test_every_kind_of_step_can_be_written", "test_memory_of_an_argument_is_taken_when_nobody_reads_it_any_more",
      "test_rows_that_are_added_are_computed_where_they_go",
      "test_what_a_result_is_made_of_place_by_place_is_computed_there",

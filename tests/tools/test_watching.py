@@ -256,6 +256,6 @@ def test_only_programs_are_cleared(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("seconds, said", [(0.5, "cache"), (2.0, "50 %")])
 def test_what_is_faster_than_memory_is_in_a_cache(seconds, said):
     row = SimpleNamespace(depth=0, what="map", places="", seconds=seconds, runs=1, flops=0, bytes_per_second=8 / seconds,
-                          flops_per_second=0.0)  # fmt: skip
+                          flops_per_second=0.0, most_flops_per_second=0.0)  # fmt: skip
     ceilings = SimpleNamespace(bytes_per_second=8.0, flops_per_second=1.0)
     assert said in repr(Profile("f", seconds, [row], ceilings, None))

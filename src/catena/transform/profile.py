@@ -21,8 +21,9 @@ class Profile:
 
     ``rows`` have ``what`` the step is, the user's lines as ``places``, how deep it is in loops and branches
     (``depth``), ``seconds`` of all its ``runs`` together, the ``bytes`` that one run reads and writes at most and its
-    ``flops``, ``bytes_per_second`` and ``flops_per_second``. ``seconds`` is what the whole call took, ``ceilings`` what
-    this machine does at most in a second, as measured, ``closed`` the jaxpr.
+    ``flops``, ``bytes_per_second`` and ``flops_per_second``, and the ``most_flops_per_second`` of products of its
+    dtype. ``seconds`` is what the whole call took, ``ceilings`` what this machine does at most in a second, as measured
+    (operations: of products of float32), ``closed`` the jaxpr.
     """
 
     def __init__(self, name: str, seconds: float, rows: Sequence[Any], ceilings: Any, closed: Any):
@@ -70,7 +71,7 @@ class Profile:
             rate(moved),
             share(moved, self.ceilings.bytes_per_second) if moved <= self.ceilings.bytes_per_second else "cache",
             rate(done) if row.flops else "",
-            share(done, self.ceilings.flops_per_second) if row.flops else "",
+            share(done, row.most_flops_per_second) if row.flops else "",
             "  " * row.depth + row.what + place,
         )
 

@@ -12,9 +12,11 @@ import numpy as np
 from catena.compiler.emit import clock
 from catena.compiler.emit.clock import Clock
 from catena.compiler.graph.builder import Builder
+from catena.compiler.graph.types import DTYPES
 from catena.compiler.native import report
 from catena.compiler.native.compile import compile_region, lower, settle
 from catena.compiler.plan.program import Buffer, Step
+from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 
 COPIED = 1 << 25  # bytes that are copied to measure memory: more than caches hold
@@ -25,7 +27,8 @@ WIDTH = 768  # of the matrices whose product measures arithmetic
 @dataclass(frozen=True)
 class Row:
     """One step: how deep it is in loops and branches, what it is, the user's lines that it does; seconds of all its
-    runs together, the bytes that one run reads and writes at most, and its arithmetic operations.
+    runs together, the bytes that one run reads and writes at most, its arithmetic operations, and how many of such
+    this machine does at most in a second.
     """
 
     depth: int
@@ -35,6 +38,7 @@ class Row:
     runs: int
     bytes: int
     flops: int
+    most_flops_per_second: float
 
     @property
     def bytes_per_second(self) -> float:
@@ -82,7 +86,9 @@ def _row(depth: int, step: Step, nanoseconds: int, runs: int) -> Row:
     what = f"{step.name} {step.detail()}".rstrip()
     size = sum(_touched(b) for b in (*step.reads(), *step.writes()))
     places = report.places(*step.origin) if step.origin is not None else ""
-    return Row(depth, what, places, int(nanoseconds) * 1e-9, int(runs), size, step.flops())
+    flops = step.flops()
+    most = products_per_second(step.multiplied()) if flops else 0.0
+    return Row(depth, what, places, int(nanoseconds) * 1e-9, int(runs), size, flops, most)
 
 
 def _touched(buffer: Buffer) -> int:
@@ -93,13 +99,23 @@ def _touched(buffer: Buffer) -> int:
 def ceilings() -> Ceilings:
     """Measured once in a process, in some tens of milliseconds."""
     source, target = np.ones(COPIED, np.uint8), np.empty(COPIED, np.uint8)
-    b = Builder()
-    x, y = (b.input((WIDTH, WIDTH), np.dtype(np.float32)) for _ in range(2))
-    b.region.outputs = [b.dot_general(x, y, (((1,), (0,)), ((), ())), np.dtype(np.float32))]
-    product, a = compile_region(b.region), np.ones((WIDTH, WIDTH), np.float32)
     copying = _quickest(lambda: np.copyto(target, source))
     near = _quickest(lambda: np.copyto(target[:NEAR], source[:NEAR]))
-    return Ceilings(2 * COPIED / copying, 2 * WIDTH**3 / _quickest(lambda: product(a, a)), 2 * NEAR / near)
+    return Ceilings(2 * COPIED / copying, products_per_second("float32"), 2 * NEAR / near)
+
+
+@functools.cache
+def products_per_second(name: str) -> float:
+    """Operations in a second of a product of matrices of the dtype of that name: two for each multiplication, eight of
+    complex numbers. Measured once in a process, in a twentieth of a second.
+    """
+    dtype = DTYPES[name]
+    b = Builder()
+    x, y = (b.input((WIDTH, WIDTH), dtype) for _ in range(2))
+    sums = np.dtype(np.int32) if KIND[dtype] in "iu" and dtype.itemsize < 4 else dtype
+    b.region.outputs = [b.dot_general(x, y, (((1,), (0,)), ((), ())), sums)]
+    product, a = compile_region(b.region), np.ones((WIDTH, WIDTH), dtype)
+    return (8 if KIND[dtype] == "c" else 2) * WIDTH**3 / _quickest(lambda: product(a, a))
 
 
 def _quickest(run) -> float:

@@ -183,6 +183,9 @@ class AmxProduct(Product):
     def multiplications(self):
         return self.plan.products
 
+    def multiplied(self):
+        return self.plan.operands.name
+
     def form(self):
         p = self.plan
         sizes = f"{f'batch {p.members}, ' if p.members > 1 else ''}rows {p.rows}, columns {p.columns}, terms {p.terms}"

@@ -133,6 +133,10 @@ class Step:
         """Arithmetic operations."""
         return sum(nest_flops(nest) for nest in self.nests())
 
+    def multiplied(self) -> str:
+        """The name of the dtype of the products whose rate is the most that the step's operations may reach."""
+        return "float32"
+
     def detail(self) -> str:
         """What a line of the printed program says of it beside its memory."""
         return ""

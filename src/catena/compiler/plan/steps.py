@@ -182,6 +182,9 @@ class Contract(Product):
     def multiplications(self):
         return self.plan.contraction.products
 
+    def multiplied(self):
+        return self.plan.contraction.type.name
+
     def form(self):
         form = self.plan.contraction
         axes = (
@@ -215,6 +218,9 @@ class Gemm(Step):
     def flops(self):
         p = self.product
         return 2 * (4 if p.dtype.kind == "c" else 1) * p.batch * p.m * p.n * p.k
+
+    def multiplied(self):
+        return self.product.dtype.name
 
     def detail(self):
         p = self.product

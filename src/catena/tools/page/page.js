@@ -201,7 +201,7 @@ function stepsPane(box) {
       duration(step.seconds), { text: percent(step.seconds, whole), part: step.seconds / whole },
       `${"\u2003".repeat(step.depth)}${i}  ${step.name} ${step.detail}`, String(step.runs),
       bytes(step.bytes), ran ? rate(moved, "B/s") : "", !ran ? "" : moved > top.bytes_per_second ? "cache" : percent(moved, top.bytes_per_second),
-      ran && step.flops ? rate(done, "flop/s") : "", ran && step.flops ? percent(done, top.flops_per_second) : "", step.where,
+      ran && step.flops ? rate(done, "flop/s") : "", ran && step.flops ? percent(done, step.most) : "", step.where,
     ], about: `${i} ${step.name} ${step.detail}: ${duration(step.seconds)}, ${percent(step.seconds, whole)} of the call` };
   })));
   box.append(element("h2", {}, "Against what this machine does at most"), roofline(),

@@ -42,6 +42,7 @@ def steps(profile: Profile, linked: Linked) -> list[dict]:
             "runs": row.runs,
             "bytes": row.bytes,
             "flops": row.flops,
+            "most": row.most_flops_per_second,
             "places": places,
             "leaf": not step.blocks(),
         }
