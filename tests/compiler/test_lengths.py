@@ -177,6 +177,29 @@ def test_sizes_that_are_the_same_by_chance_are_of_one_plan(family):
     assert family().found == 3 or host.this_machine().vector_bytes < 64  # whose lengths are others
 
 
+def _stencil(x):
+    """Five rows of five, each times a number of its own."""
+    rows, columns = x.shape[0] - 4, x.shape[1] - 4
+    return sum(x[i : i + rows, k : k + columns] * (1 + i * k) for i in range(5) for k in range(5))
+
+
+WHERE_ROWS_BEGIN = {  # functions, and shapes at a length
+    "three rows": (lambda x: jax.lax.top_k(x, 5), lambda n: [(3, n + 80)]),
+    "five rows at once": (_stencil, lambda n: [(n, n + 3)]),
+    "the rest of a short row": (lambda x: jnp.linalg.eigh(x + x.T), lambda n: [(n, n)]),
+    "bytes of a slot": (lambda x: jnp.linalg.solve(x + 9 * jnp.eye(len(x)), x[0]), lambda n: [(n, n)]),
+}
+
+
+@pytest.mark.parametrize("case", WHERE_ROWS_BEGIN)
+def test_no_text_tells_where_rows_begin(case, family):
+    """Nor where the last vector of a few does, and how many bytes are copied."""
+    f, shapes = WHERE_ROWS_BEGIN[case]
+    kept = [programs.program(closed(f, shapes(n))) for n in (61, 53)]
+    kept += [check(f, shapes(n)) for n in (55, 51, 59, 57)]
+    assert family().found >= 3 or host.this_machine().vector_bytes < 32  # of shorter vectors there are more lengths
+
+
 def test_whole_blocks_of_what_is_folded_are_of_one_plan(family):
     """Whether blocks leave a rest, a kernel asks that may have one: a plan for some is one for none."""
     kept = [programs.program(closed(jnp.sum, [(n, 8)])) for n in (259, 165)]

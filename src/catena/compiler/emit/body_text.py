@@ -37,6 +37,7 @@ BYTES_LATER = 256  # likewise, of what they read
 GROUP = 4  # rows whose addresses are counted from one
 
 THERE = "there"  # the lanes that are not beyond a row, where some are
+PLACE = 21  # the role of such numbers in the table
 LATER = "later"  # with a load of rows, what tells where one of a later iteration begins (see `ahead`)
 
 
@@ -215,7 +216,7 @@ class BodyWriter:
             total = self.add(total, self.times(self.iv[d], k))
         own = next((k for d, k in a[1] if d == self.nest.vector), 0)
         if own and c.base is not None:
-            total = self.add(total, self.times(c.base, own))
+            total = self.add(total, self.times(_further(e, c.base, False), own))
         lanes = []
         for t, k in a[2]:
             if width > 1 and self.is_lanes(t):
@@ -276,8 +277,7 @@ class BodyWriter:
     def start_of(self, key, memory: str, offset, c: Copy, width: int | None = None) -> tuple[str, list]:
         """The pointer of an access without what differs in lanes, and the terms of its offset that do."""
         base, const = c.pointers[key]
-        start = const if offset[1] else self.e.size(const)  # one place, such as the last element, is found once
-        pointer, vectors = self.e.element(base, memory, start), []
+        pointer, vectors = self.e.element(base, memory, _further(self.e, const, not offset[1])), []
         for t, k in offset[2]:
             if width != 1 and self.is_lanes(t):
                 vectors.append((t, k))
@@ -347,6 +347,15 @@ class BodyWriter:
         mask = mask or active
         later = self.layout.coefficient(key, self.nest.tile) * ROWS_LATER if self.nest.tile is not None else 0
         streams.store(self.e, past_caches, t, x, pointer, width, stride or 1, mask, later)
+
+
+def _further(e: Emitter, n: int | str, is_once: bool) -> int | str:
+    """So many elements, which are told where instructions reach them: not of one place, such as the last one, which is
+    found once, nor of one that hangs on a length, as where a row of a few begins.
+    """
+    if e.sizes is not None and varies(n):
+        return e.sizes.named("i64", n, PLACE)
+    return e.size(n) if is_once else n
 
 
 def _multiplied(e: Emitter, x: str, k: int, width: int) -> str:

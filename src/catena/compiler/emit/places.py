@@ -12,6 +12,7 @@ from catena.compiler.emit.branches import either
 from catena.compiler.emit.masks import constant, every_lane
 from catena.compiler.emit.sizes import is_size
 from catena.compiler.graph.types import TYPES, Type, vector
+from catena.compiler.graph.varying import varies
 from catena.compiler.kernels.places import limits, table
 
 
@@ -127,10 +128,11 @@ def _chosen(body, i: int, s, c, low: int, high: int) -> str:
     element = "i16" if t.memory == "half" else t.memory
     lanes, vectors = _lanes(size, element), []
     many, hangs = range(-(-(high + 1 - low) // lanes)), e.sizes is not None and is_size(low)
+    ends = hangs or e.sizes is not None and varies(high)
     for k in many:
         start, mask = low + k * lanes, None
-        if k + 1 == len(many) and (hangs or high - start < lanes - 1):
-            mask = _first_lanes(e, high + 1 - start, lanes, hangs)
+        if k + 1 == len(many) and (ends or high - start < lanes - 1):
+            mask = _first_lanes(e, high + 1 - start, lanes, ends)
         raw = e.load_raw(t, e.element(pointer, t.memory, e.size(start) if hangs else start), lanes, 1, mask)
         vectors.append(_as(e, raw, t.memory, element, lanes))
     short = body.short_places(place, c)

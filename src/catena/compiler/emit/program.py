@@ -45,6 +45,7 @@ from catena.compiler.emit.marks import Marks
 from catena.compiler.emit.module import NUMBERS, TABLE, Module, Texts, digest
 from catena.compiler.graph.region import Value
 from catena.compiler.graph.symbols import Computed, plain, recorded
+from catena.compiler.graph.varying import varies
 from catena.compiler.machine import Machine
 from catena.compiler.plan import steps
 from catena.compiler.plan.amx import AmxPacking, AmxProduct
@@ -53,6 +54,8 @@ from catena.compiler.plan.program import ARENA, CONSTANT, NULL, PART, SLOT, Bloc
 from catena.compiler.plan.split_products import SplitProduct, Splitting
 from catena.core.context import context
 from catena.core.errors import CompileError
+
+FEW_BYTES = 64  # that are copied as text tells them, though they hang on a length
 
 
 class ProgramWriter:
@@ -116,7 +119,9 @@ class ProgramWriter:
 
     def copy_bytes(self, dest: str, source: str, size: int) -> None:
         """Copies so many bytes from one address to another."""
-        if size in (1, 2, 4, 8):
+        if size > FEW_BYTES and varies(size):
+            self._copy(dest, source, self.number(size))
+        elif size in (1, 2, 4, 8):
             x = self.e.op(f"load i{8 * size}, ptr {source}, align 1")
             self.e.do(f"store i{8 * size} {x}, ptr {dest}, align 1")
         elif size <= SLOT_BYTES and size % 4 == 0:
@@ -125,8 +130,12 @@ class ProgramWriter:
                 x = strided.neighbours(self.e, "i32", self.e.element(source, "i8", at), n, 1)
                 self.e.do(f"store <{n} x i32> {x}, ptr {self.e.element(dest, 'i8', at)}, align 1")
         else:
-            count = size if size <= SLOT_BYTES else self.number(size)  # of what is known, slots become registers
-            self.e.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {dest}, ptr {source}, i64 {count}, i1 false)")
+            # of what is known, slots become registers
+            self._copy(dest, source, size if size <= SLOT_BYTES else self.number(size))
+
+    def _copy(self, dest: str, source: str, count: int | str) -> None:
+        """Copies bytes by a call, which LLVM writes out where it knows how many there are."""
+        self.e.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {dest}, ptr {source}, i64 {count}, i1 false)")
 
     # ---- what the module holds -----------------------------------------------------------------------------
 
