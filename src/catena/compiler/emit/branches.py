@@ -44,6 +44,17 @@ def either(e, condition: str, type_: str, yes: Callable, no: Callable) -> list[s
     return [e.op(f"phi {type_} [ {a}, %{ends[0]} ], [ {b}, %{ends[1]} ]") for a, b in zip(*results, strict=True)]
 
 
+def replaced(e, condition: str, type_: str, usual: list[str], others: Callable) -> list[str]:
+    """Results of that type which are there, and what is written instead of them where a condition holds. No block is
+    written for the usual ones: LLVM would move them there, with what lanes share, which is spread again each time.
+    """
+    start = e.block
+    with when_it_leaves(e, condition) as done:
+        results, end = others(), e.block
+        e.jump(done)
+    return [e.op(f"phi {type_} [ {a}, %{end} ], [ {b}, %{start} ]") for a, b in zip(results, usual, strict=True)]
+
+
 @contextmanager
 def perhaps_never(e, start, stop, step: int = 1) -> Iterator[str]:
     """A loop that runs never where `stop` is not beyond `start`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from catena.compiler.emit import branches, ops, stages
+from catena.compiler.emit import branches, stages
 from catena.compiler.emit.masks import any_lane
 from catena.compiler.emit.sizes import bits
 from catena.compiler.graph.types import TYPES, mangled, vector
@@ -22,8 +22,7 @@ def quotient(body: BodyWriter, i: int, c: Copy, width: int) -> str | None:
     """Statement `i`, if it is a division by a constant that two products make."""
     if width == 1 or not is_by_products(body, i):
         return None
-    operands = [body.use(body.nest.stmts[i].args[0], c, width), *_numbers(body, i, width)]
-    return ops.vector_call(body.e, "quotient_by_pair", TYPES[body.nest.stmts[i].type].register, operands, width)
+    return quotients_of(body, i, [body.use(body.nest.stmts[i].args[0], c, width)])[0]
 
 
 def quotients(body: BodyWriter, i: int, copies: list[Copy]) -> list[str]:
@@ -36,15 +35,14 @@ def quotients_of(body: BodyWriter, i: int, xs: list[str]) -> list[str]:
     e, width, register = body.e, body.width, TYPES[body.nest.stmts[i].type].register
     (y, high, low), v = _numbers(body, i, width), vector(register, width)
 
-    def products() -> list[str]:
-        lows = [e.op(f"fmul {v} {x}, {low}") for x in xs]
-        fma = f"call {v} @llvm.fma.v{width}{mangled(register)}"
-        return [e.op(f"{fma}({v} {x}, {v} {high}, {v} {z})") for x, z in zip(xs, lows, strict=True)]
+    lows = [e.op(f"fmul {v} {x}, {low}") for x in xs]
+    fma = f"call {v} @llvm.fma.v{width}{mangled(register)}"
+    products = [e.op(f"{fma}({v} {x}, {v} {high}, {v} {z})") for x, z in zip(xs, lows, strict=True)]
 
     def divided() -> list[str]:
         return [e.op(f"fdiv {v} {x}, {y}") for x in xs]
 
-    return branches.either(e, _some_is_small(body, i, register, xs), v, divided, products)
+    return branches.replaced(e, _some_is_small(body, i, register, xs), v, products, divided)
 
 
 def is_by_products(body: BodyWriter, i: int) -> bool:
@@ -62,7 +60,7 @@ def _numbers(body: BodyWriter, i: int, width: int) -> list[str]:
 
 def _some_is_small(body: BodyWriter, i: int, register: str, xs: list[str]) -> str:
     """Whether some dividend is so small that it is divided: none is less than a bound when its bits are moved so that
-    zeros are the greatest integers (as in `quotient_by_pair`).
+    zeros are the greatest integers: one comparison with signs, the only one that processors without AVX-512 have.
     """
     e, width, form = body.e, body.width, FORMATS[register]
     bound = bits(abs(float(body.nest.stmts[body.nest.stmts[i].args[1]].attr)) * LEAST[register], register)

@@ -34,15 +34,13 @@ class Divisions:
         self.nest = nest
 
     def function(self, i: int) -> str:
-        """The function of the library that makes a quotient; "div" where the divider does."""
+        """The function of the library that makes a quotient; "div" where the divider does, or two products."""
         s, v = self.nest.stmts[i], self.nest.vector
         if v is None or (register := TYPES[s.type].register) not in DIVIDERS:
             return s.op
         lanes, cycles = DIVIDERS[register]
         by = self.nest.stmts[s.args[1]]
-        if self.pair(i) is not None:
-            return "quotient_by_pair"
-        if self.nest.width < lanes or by.op == "const" and is_power_of_two(by.attr):
+        if self.pair(i) is not None or self.nest.width < lanes or by.op == "const" and is_power_of_two(by.attr):
             return s.op
         # Quotients of what may be small, told by `s.attr`, are long, and stay so.
         several, divided = (self._by_shared, self._divided) if s.attr is None else (1, 1)

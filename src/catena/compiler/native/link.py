@@ -96,7 +96,7 @@ FREQUENT, LINES = 16, 2500  # calls of one function from which they are calls, i
 SEVERAL, LONG = 2, 200  # likewise, of a function of floats of so many lines, which is as fast; doubles, of which a
 # vector has half as many, take up to 1.4 times as long where they are called
 # Functions that are shorter than calls of them, with what these keep on the stack.
-SHORT = ("@catena.one_of_quotients.", "@catena.quotient_by_pair.", "@catena.found_small_product")
+SHORT = ("@catena.one_of_quotients.", "@catena.found_small_product")
 _DEFINED = re.compile(r"\ndefine [^@\n]*(@[\w.]+)\(")  # found a tenth as fast where lines begin, by "^"
 
 

@@ -11,7 +11,7 @@ import math
 from fractions import Fraction
 from functools import cache
 
-from .text import FORMATS, SELDOM, Format, Value, either, fabs, fma
+from .text import FORMATS, Format
 
 MODERATE = {"float": 2.0**30, "double": 2.0**300}  # divisors are from one over this to it
 # Quotients from here on have a second product that is a normal number, where what is rounded off the inverse is this
@@ -42,16 +42,6 @@ def inverse_pair(y: float, elem: str) -> tuple[float, float] | None:
         if _rounded(high * x + _rounded(low * x, form), form) != _rounded(x * inverse, form):
             return None
     return float(high), float(low)
-
-
-def quotient_by_pair(x: Value, y: Value, z: Value, w: Value) -> Value:
-    """x / y, rounded as by a divider, of z and w = `inverse_pair(y)`. What is small, but not zero, is divided: that is
-    one comparison of twice the bits, with signs, the only one that processors without AVX-512 have.
-    """
-    half = (1 << x.format.bits - 1) - 1
-    least = (fabs(y) * LEAST[x.elem]).bits() << 1
-    is_small = ((x.bits() << 1) + half) < (least + half)
-    return either(is_small, lambda: x / y, lambda: fma(x, z, x * w), SELDOM)
 
 
 def _nearly_middles(y: Fraction, form: Format) -> list[Fraction]:

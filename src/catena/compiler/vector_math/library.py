@@ -12,7 +12,6 @@ from functools import cache
 from . import (
     algorithms,
     bessel,
-    constant_divisors,
     error_function,
     exponential,
     gamma,
@@ -99,11 +98,10 @@ DIVIDED = {  # what processors have an instruction for, where the divisor is kno
 }
 OF_HALVES = {"exp": "exp_of_halves", "logistic": "logistic_of_halves"}  # what there is of functions rounded to float16
 ROUNDED = {name: getattr(exponential, name) for name in OF_HALVES.values()}
-BY_CONSTANTS = {"quotient_by_pair": constant_divisors.quotient_by_pair}
-QUATERNARY, TERNARY = frozenset(BY_CONSTANTS), frozenset({"quotient_by_inverse"})
+TERNARY = frozenset({"quotient_by_inverse"})
 BINARY = frozenset({"atan2", "pow", "hypot", "modulus", *EXACT, *DIVIDED}) - TERNARY - {"inverse"}
 NAMES = (*ELEMENTARY, *BESSEL, *ALGORITHMS, *EXACT)
-FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT | DIVIDED | ROUNDED | BY_CONSTANTS
+FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT | DIVIDED | ROUNDED
 # Functions that compute much of one operand, or of some, alone; not those whose texts are long and hang on all.
 STAGED = (
     frozenset(
@@ -113,13 +111,13 @@ STAGED = (
     | frozenset("log_betainc log_betaincc owens_t log_beta".split())
 )
 WORTH_A_STAGE = 30  # lines
-PARAMETERS = ("x", "y", "z", "w")
+PARAMETERS = ("x", "y", "z")
 
 
 def arity(name: str) -> int:
     if name in ALGORITHMS or name in APART:
         return algorithms.arity(name)
-    return 4 if name in QUATERNARY else 3 if name in TERNARY else 2 if name in BINARY else 1
+    return 3 if name in TERNARY else 2 if name in BINARY else 1
 
 
 def define(name: str, elem: str, width: int) -> str:
