@@ -25,6 +25,7 @@ from catena.compiler.plan import (
     sharing,
     staging,
     stitch,
+    sums_apart,
 )
 from catena.compiler.plan.alike import Planned, Structure
 from catena.compiler.plan.nests import TOGETHER
@@ -53,6 +54,9 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
     schedules.schedule(nest, p.machine, in_place, _few(p, frame, nest))
     if (found := _bands(p, nest, in_place)) is not None:
         _in_bands(p, frame, nest, found, in_place)
+        return
+    if not in_place and sums_apart.pays(p.machine, nest, p.depth > 0, frame.awake):
+        _terms_first(p, frame, nest)
         return
     _count(p, nest)
     scheduling.leave_rest_open(nest, p.machine, in_place)
@@ -237,6 +241,15 @@ def _in_bands(p: Planner, frame: Frame, nest: Nest, found: bands.Bands, in_place
     for each in nests:
         launch(p, frame, each, in_place)
     _join(p, frame, made, joins)
+
+
+def _terms_first(p: Planner, frame: Frame, nest: Nest) -> None:
+    """The terms of sums, and then these."""
+    made, first, then = sums_apart.split(frame.fused.region.values, nest)
+    for terms in made:
+        p.define(frame, terms)
+    launch(p, frame, first)
+    _join(p, frame, made, [then])
 
 
 def _join(p: Planner, frame: Frame, made: list[Value], joins: list[Nest]) -> None:
