@@ -36,6 +36,7 @@ ROWS = [  # reasons, files and tests that are skipped
      "test_rows_have_the_bits_of_fewer_rows", "test_each_column_has_the_bits_of_a_product_with_it_alone"),
     (BITS, "compiler/test_fresh_lengths.py", "test_a_fresh_length_has_the_bits_of_a_program_alone"),
     (BITS, "compiler/test_settled.py", "test_other_lengths_compute_theirs"),
+    (BITS, "compiler/test_held_arrays.py", "test_other_lengths_are_looked_up"),
     (BITS, "compiler/test_gathers.py", "test_takes_of_what_is_joined"),
     (BITS, "compiler/test_insets.py", "test_functions_under_a_border_are_computed_there"),
     (BITS, "compiler/test_small_matrices.py", "test_sides_do_not_hang_on_each_other",

@@ -130,6 +130,7 @@ ROWS = [
     (GRAPHS, "compiler/test_ordering.py"),
     (GRAPHS, "compiler/test_pauses.py"),
     (TEXTS, "compiler/test_lengths.py"),
+    (TEXTS, "compiler/test_held_arrays.py"),
     (TEXTS, "compiler/test_streams.py"),
     (ACCURACY, "compiler/test_small.py", "test_exponentials_below_normal_numbers"),
     (TEXTS, "compiler/test_small.py", "test_which_products_are_looked_at",

@@ -353,7 +353,7 @@ def _further(e: Emitter, n: int | str, is_once: bool) -> int | str:
     """So many elements, which are told where instructions reach them: not of one place, such as the last one, which is
     found once, nor of one that hangs on a length, as where a row of a few begins.
     """
-    if e.sizes is not None and varies(n):
+    if e.sizes is not None and isinstance(n, int) and varies(n):
         return e.sizes.named("i64", n, PLACE)
     return e.size(n) if is_once else n
 

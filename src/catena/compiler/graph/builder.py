@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -462,6 +462,8 @@ class Builder:
 
 def storage(x) -> np.ndarray:
     """A constant as programs hold it: stacks by their addresses, other extended dtypes by their storage."""
+    if type(x) is LaterArray:
+        return cast(np.ndarray, x)  # as which it does
     aval = getattr(x, "aval", None)
     if aval is not None and aval.dtype == float0:
         return np.zeros(*physical(aval))

@@ -79,9 +79,12 @@ class Record:
         self.late: set[str] = set()  # names of what a program makes, and of what hangs on that:
         self._last: list[Line] = []  # it is run for numbers for which all else holds
 
-    def argument(self, value) -> Symbol | Scalar:
-        """A number that the program begins with; a constant of it, where that is an array."""
+    def argument(self, value: Any) -> Symbol | Scalar | Computed:
+        """A number that the program begins with; a constant of it, where that is NumPy's; an array that it holds."""
         self.arguments.append(f"a{len(self.arguments)}")
+        if np.shape(value):
+            return Computed(self, value, self.arguments[-1])
+        value = np.asarray(value) if isinstance(value, np.generic) else value
         self.made[self.arguments[-1]] = value, None, ()
         kind = Scalar if isinstance(value, np.ndarray) else Symbol
         return kind(self, value, self.arguments[-1])

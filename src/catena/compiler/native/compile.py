@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.loop import write_loop
@@ -78,7 +76,7 @@ def compile_recorded(
         known: dict[int, object] = {}
         for x in numbers:
             if type(x) is list and id(x) not in known:
-                known[id(x)] = record.argument(np.asarray(lengths.scalar_of(*x[0])) if type(x[0]) is tuple else x[0])
+                known[id(x)] = record.argument(lengths.given(x[0]))
         given = [known[id(x)] if type(x) is list else x for x in numbers]
         try:
             executable = compile_jaxpr(replaced(closed, given), name=name, donated=donated, made=made)

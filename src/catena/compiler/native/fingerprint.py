@@ -56,7 +56,7 @@ class Writer:
         return self.numbers[id(jaxpr)]
 
     def text(self, jaxpr) -> str:
-        consts = [self.array(x) for x in jaxpr.consts] if type(jaxpr) is ClosedJaxpr else []
+        consts = [self.const(x) for x in jaxpr.consts] if type(jaxpr) is ClosedJaxpr else []
         jaxpr = jaxpr.jaxpr if type(jaxpr) is ClosedJaxpr else jaxpr
         names: dict = {}
         heads = [names.setdefault(v, f"{len(names)}:{self.value(v.aval)}") for v in (*jaxpr.constvars, *jaxpr.invars)]
@@ -71,6 +71,10 @@ class Writer:
             lines.append(f"{','.join(made)} {eqn.primitive.name} {';'.join(params)} {','.join(read)}")
         lines.append(str([self.atom(v, names) for v in jaxpr.outvars]))
         return "\n".join(lines)
+
+    def const(self, x) -> str:
+        """An array that a jaxpr holds."""
+        return self.array(x)
 
     def atom(self, v, names: dict) -> str:
         return self.array(v.val) + self.value(v.aval) if type(v) is Literal else names[v]

@@ -1,6 +1,7 @@
 """Programs at other lengths: found by what their jaxprs have in common, their tables filled anew.
 
-Jaxprs are of one *family* where they differ in numbers alone: extents, and literals that hang on them. Of a family the
+Jaxprs are of one *family* where they differ in numbers alone: extents, literals that hang on them, and what is in the
+arrays that they hold, such as a mask that NumPy has made for a length. Of a family the
 second program is planned with numbers that record what they decide (`graph.symbols`). A third one for which everything
 is decided the same way consists of the same code; of its own are numbers in its table, which the record computes.
 """
@@ -33,6 +34,28 @@ PATIENCE = 1  # programs of a larger one, besides the first, that are planned wi
 # ---- what jaxprs have in common ------------------------------------------------------------------------------
 
 
+class Content:
+    """An array that a jaxpr holds, among its numbers: what is in it, and the array while the program is looked for."""
+
+    __slots__ = ("told", "array")
+
+    def __init__(self, told: str, array: np.ndarray | None):
+        self.told, self.array = told, array
+
+    def __eq__(self, other):
+        return type(other) is Content and self.told == other.told
+
+    def __hash__(self):
+        return hash(self.told)
+
+    def __repr__(self):
+        return self.told
+
+    def alone(self) -> Content:
+        """The same without the array, to be kept."""
+        return Content(self.told, None)
+
+
 class Reader(Writer):
     """Writes a jaxpr without its numbers, which are listed instead, in the order in which `recording` replaces them."""
 
@@ -49,6 +72,13 @@ class Reader(Writer):
         dtype = held.dtype.str
         self.found.append((held.tobytes(), dtype))
         return f"literal {dtype} {self.value(v.aval)}"
+
+    def const(self, x) -> str:
+        told, held = self.array(x), content_of(x)
+        if held is None:
+            return told
+        self.found.append(Content(told, held))
+        return f"array {held.dtype.str} {held.ndim}"
 
     def value(self, x) -> str:
         kind = type(x)
@@ -82,6 +112,14 @@ def read(closed: ClosedJaxpr) -> tuple[str, list] | None:
         return "\n".join(reader.text(each) for each in reader.jaxprs), reader.found
     except Unnamed:
         return None
+
+
+def content_of(x) -> np.ndarray | None:
+    """What is in an array that a jaxpr holds, if other jaxprs of its family may hold another."""
+    held, aval = getattr(x, "_value", x), getattr(x, "aval", None)
+    if type(held) is not np.ndarray or not held.shape or held.dtype.kind not in "fiub":
+        return None
+    return None if aval is not None and aval.extended else held
 
 
 def is_number(held) -> bool:
@@ -153,7 +191,7 @@ class Plan(Pattern):
 
     def __init__(self, parts: Parts, alike: list, made: Made):
         super().__init__(parts, made)
-        self.alike = alike  # for each number of the jaxpr its value, or which argument of the function it is
+        self.alike = _kept(alike)  # for each number of the jaxpr its value, or which argument of the function it is
         self._make = made.function
         self._function: Callable | None = None
 
@@ -166,7 +204,7 @@ class Plan(Pattern):
                     return None
             elif i != x:
                 return None
-        return [scalar_of(*x) if type(x) is tuple else x for x in found.values()]
+        return [given(x) for x in found.values()]
 
     def made(self, numbers: list) -> list[int] | None:
         """What `told` lists, for these numbers of the jaxpr; None where something was decided by others."""
@@ -215,7 +253,7 @@ class Family:
     """Jaxprs of one text."""
 
     def __init__(self, first: list):
-        self.first = first  # the numbers of the one that was met first
+        self.first = _kept(first)  # the numbers of the one that was met first
         self.plans: list[Plan] = []  # that which was of use last first
         self.tries = 0  # programs that were planned with numbers that record,
         self.found = 0  # and those that were had from them
@@ -280,6 +318,16 @@ def family_of(text: str, donated: tuple[bool, ...], numbers: list) -> Family | N
             _families.clear()
         found = _families[key] = Family(numbers)
     return found
+
+
+def _kept(numbers: list) -> list:
+    """Numbers of a jaxpr without the arrays that it holds."""
+    return [x.alone() if type(x) is Content else x for x in numbers]
+
+
+def given(x):
+    """What a function of numbers that were read is given for one: an extent, the number of a literal, an array."""
+    return scalar_of(*x) if type(x) is tuple else x.array if type(x) is Content else x
 
 
 def scalar_of(content: bytes, dtype: str) -> np.generic:

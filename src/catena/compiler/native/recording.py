@@ -6,9 +6,10 @@ import functools
 import hashlib
 from collections.abc import Callable, Iterator
 
-from catena.compiler.graph.symbols import SMALL, array_of, computed, plain
+from catena.compiler.graph.later_arrays import LaterArray
+from catena.compiler.graph.symbols import SMALL, Computed, array_of, computed, plain
 from catena.compiler.native.fingerprint import NOT_RUN
-from catena.compiler.native.lengths import is_number, read, scalar_of
+from catena.compiler.native.lengths import Content, content_of, is_number, read, scalar_of
 from catena.core.aval import ShapedArray
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from catena.core.named import NamedTuple
@@ -54,6 +55,8 @@ _read = functools.lru_cache(maxsize=64)(read)  # each plan of a family asks for 
 
 def _extent(x, shapes: tuple) -> int | None:
     """A number of a jaxpr that may hang on an extent; literals that are none are rather constants."""
+    if type(x) is Content:
+        return None
     n = x if type(x) is int else scalar_of(*x).item()
     return n if n.__class__ is int and n >= SMALL and (n is x or _is_among(n, shapes)) else None
 
@@ -70,6 +73,7 @@ class _Replacing:
         self.jaxprs: list = []
         self.seen: set[int] = set()
         self.parts: dict[int, tuple] = {}  # of each jaxpr, and then what is made of them
+        self.consts: dict[int, list] = {}  # likewise, the arrays that it holds
         self.made: dict[int, ClosedJaxpr | Jaxpr] = {}
 
     def jaxpr(self, closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -87,10 +91,16 @@ class _Replacing:
 
     def _parts(self, jaxpr) -> tuple:
         plain = jaxpr.jaxpr if type(jaxpr) is ClosedJaxpr else jaxpr
+        consts = jaxpr.consts if type(jaxpr) is ClosedJaxpr else []
+        made = [next(self.given) if content_of(x) is not None else None for x in consts]
         names: dict = {}
         for v in (*plain.constvars, *plain.invars):
-            made = Var(self._other(v.aval))
-            names.setdefault(v, made)
+            names.setdefault(v, Var(self._other(v.aval)))
+        heads = [names[v] for v in plain.constvars]
+        self.consts[id(jaxpr)] = [
+            LaterArray(new, v.aval.shape) if type(new) is Computed else x
+            for x, new, v in zip(consts, made, heads, strict=True)
+        ]  # fmt: skip
         eqns = []
         for eqn in plain.eqns:
             skipped = NOT_RUN.get(eqn.primitive.name, ())
@@ -142,7 +152,7 @@ class _Replacing:
             ]
             heads = [names[v] for v in plain.constvars], [names[v] for v in plain.invars]
             new = Jaxpr(*heads, outs, done, plain.effects, plain.debug_info)
-            self.made[id(x)] = new = ClosedJaxpr(new, x.consts) if kind is ClosedJaxpr else new
+            self.made[id(x)] = new = ClosedJaxpr(new, self.consts[id(x)]) if kind is ClosedJaxpr else new
             return new
         if kind is dict:
             return {k: self._assembled(y) for k, y in x.items()}
