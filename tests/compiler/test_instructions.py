@@ -87,3 +87,31 @@ def test_numbers_of_rows_in_float16_give_the_bits_of_arrays_of_them():
     with np.errstate(all="ignore"):
         want = (x * y - x) * y + y, np.maximum(x - y, np.float16(0)), y / x
     jax.tree.map(np.testing.assert_array_equal, got, want)
+
+
+@pytest.mark.parametrize("name, order", [("maximum", np.greater), ("minimum", np.less)])
+def test_extremes_of_float16_have_the_signs_of_zeros_and_know_of_nan(name, order):
+    """In rows of any length, of lanes and single numbers."""
+    rng = np.random.default_rng(4)
+    special = np.array([0.0, -0.0, 6e-8, -6e-8, 1.0, -1.0, 65504.0, np.inf, -np.inf, np.nan])
+    many = rng.standard_normal(93) * 2.0 ** rng.integers(-20, 12, 93)
+    x, y = (a.astype(np.float16) for a in np.meshgrid(np.concatenate([special, many]), special))
+    is_first = order(x, y) | ((x == y) & order(-np.signbit(x).astype(int), -np.signbit(y).astype(int)))
+    want = np.where(np.isnan(x) | np.isnan(y), np.float16(np.nan), np.where(is_first, x, y))
+    for n in (1, 2, 3, 5, 16, 103):
+        got = np.asarray(jax.jit(lambda x, y: getattr(jnp, name)(x * 1, y))(x[:, :n], y[:, :n]))
+        np.testing.assert_array_equal(got, want[:, :n])
+        is_number = ~np.isnan(got)
+        np.testing.assert_array_equal(np.signbit(got)[is_number], np.signbit(want[:, :n])[is_number])
+
+
+@pytest.mark.parametrize("name, order", [("maximum", "ogt"), ("minimum", "olt")])
+def test_extremes_of_float16_are_chosen_where_they_are_compared(name, order):
+    """LLVM would compare float16 and choose among floats: processors that compare no float16 would widen it again."""
+    text = text_of(jax.make_jaxpr(getattr(jnp, name))(*jnp.ones((2, 64), jnp.float16)), machine=SAPPHIRE_RAPIDS)
+    for machine, type_ in ((SAPPHIRE_RAPIDS, "half"), (ICE_LAKE, "float"), (X86_64_V3, "float")):
+        own = with_instructions(text, machine.features)
+        helper = own[own.index(f"define internal <16 x float> @catena.one.{name}.f16x16") :]
+        lines = helper[: helper.index("}")].splitlines()
+        assert sum(f"fcmp {order} <16 x {type_}>" in line for line in lines) == 2
+        assert sum("arithmetic.fence" in line for line in lines) == (2 if type_ == "float" else 0)

@@ -16,7 +16,7 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.masks import any_lane
 from catena.compiler.graph.forms import OPS
 from catena.compiler.graph.types import TYPES, Type, constant, vector
-from catena.compiler.vector_math import small
+from catena.compiler.vector_math import helpers, small
 from catena.core.errors import CompileError
 
 COMPARE = {
@@ -197,6 +197,8 @@ def _float_extreme(name: str):
                 return _above_zero(e, t, xs[0] if xs[1] == zero else xs[1], width)
             if any(x.startswith("splat") for x in xs):
                 return intrinsic(e, name, t, xs, width)
+        if t.name == "float16":
+            return _half_extreme(e, t, helpers.HalfExtreme(name, width), xs)
         return _either_extreme(e, t, order, logic, *xs, width)
 
     return rule
@@ -228,6 +230,13 @@ def _either_extreme(e: Emitter, t: Type, order: str, logic: str, a: str, b: str,
         nan = e.op(f"fcmp uno {r} {a}, {b}")
         out = e.op(f"select {vector('i1', width)} {nan}, {bits} {e.splat('-1', integer, width)}, {bits} {out}")
     return e.op(f"bitcast {bits} {out} to {r}")
+
+
+def _half_extreme(e: Emitter, t: Type, helper: helpers.HalfExtreme, xs: list[str]) -> str:
+    """The same of float16, which processors compare as these or as floats."""
+    e.needs.setdefault(helper.name, ("text", helper.definition))
+    v = vector(t.register, helper.width)
+    return e.op(f"call {v} {helper.name}({', '.join(f'{v} {x}' for x in xs)})")
 
 
 def _float_sign(e, t, xs, width, attr):

@@ -62,4 +62,6 @@ def _own(features: frozenset[str]) -> dict[str, helpers.Own]:
         made[helpers.subnormal(16)] = helpers.subnormal_by("llvm.x86.avx512.fpclass.ps.512", IS_SUBNORMAL, 16)
     if not features.isdisjoint(OF_HALVES):
         made |= {helpers.spread(width): helpers.spread_by(width) for width in helpers.SPREAD}
+        extremes = [helpers.HalfExtreme(which, width) for which in ("maximum", "minimum") for width in helpers.HALVES]
+        made |= {extreme.definition: extreme.by_halves() for extreme in extremes}
     return made

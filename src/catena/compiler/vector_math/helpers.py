@@ -133,6 +133,65 @@ def _spread(width: int, lines: list[str]) -> str:
     return _defined(Type("float", width), f"{spread_name(width)}(half %x)", lines)
 
 
+HALVES = (1, 2, *SPREAD)  # lanes of which there is the greater or the less by comparisons of float16
+
+
+class HalfExtreme(NamedTuple):
+    """The greater or the less of numbers of float16 in registers of float, as `emit.ops` has it of floats."""
+
+    which: str  # "maximum" or "minimum"
+    width: int
+
+    @property
+    def name(self) -> str:
+        return f"{PREFIX}{self.which}.f16x{self.width}"
+
+    @property
+    def definition(self) -> str:
+        """By comparisons of floats. LLVM would compare what was widened as float16, without the fence, and choose among
+        the floats: no processor has an instruction for that, and some have to widen once more.
+        """
+        floats, integers = Type("float", self.width), Type("i32", self.width)
+        fence = f"call {floats} @llvm.arithmetic.fence.{floats.intrinsic}({floats}"
+        lines = [f"%a = {fence} %x)", f"%b = {fence} %y)", *self._extreme(floats, integers), f"ret {floats} %out"]
+        return self._defined(lines)
+
+    def by_halves(self) -> Own:
+        """For processors that compare float16."""
+        floats, halves, integers = Type("float", self.width), Type("half", self.width), Type("i16", self.width)
+        lines = [
+            *(f"{to} = fptrunc {floats} {of} to {halves}" for to, of in (("%a", "%x"), ("%b", "%y"))),
+            *self._extreme(halves, integers),
+            f"%wide = fpext {halves} %out to {floats}",
+            f"ret {floats} %wide",
+        ]
+        return Own(self._defined(lines), ())
+
+    def _extreme(self, t: Type, bits: Type) -> list[str]:
+        """Of %a and %b."""
+        order, logic = {"maximum": ("ogt", "and"), "minimum": ("olt", "or")}[self.which]
+        truth, lines = Type("i1", self.width), []
+        for name, x, y in (("one", "%a", "%b"), ("other", "%b", "%a")):
+            lines += [
+                f"%{name}.is = fcmp {order} {t} {x}, {y}",
+                f"%{name} = select {truth} %{name}.is, {t} {x}, {t} {y}",
+                f"%{name}.bits = bitcast {t} %{name} to {bits}",
+            ]
+        lines.append(f"%both = {logic} {bits} %one.bits, %other.bits")
+        if logic == "or":  # what NaN and another number have together is NaN
+            return [*lines, f"%out = bitcast {bits} %both to {t}"]
+        return [
+            *lines,
+            f"%nan = fcmp uno {t} %a, %b",
+            f"%all = select {truth} %nan, {bits} {literal(bits, -1)}, {bits} %both",
+            f"%out = bitcast {bits} %all to {t}",
+        ]
+
+    def _defined(self, lines: list[str]) -> str:
+        floats = Type("float", self.width)
+        return _defined(floats, f"{self.name}({floats} %x, {floats} %y)", lines)
+
+
 class Steps(NamedTuple):
     """Several floats; of lanes that are `%is_counted` the ones whose bits are the nearest integer, below 2^31."""
 
