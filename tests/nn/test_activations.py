@@ -7,6 +7,7 @@ from scipy import special
 import catena as jax
 import catena.numpy as jnp
 from catena import nn
+from catena.scipy import stats
 
 SELU = 1.0507009873554805, 1.6732632423543772
 DEFINITIONS = {
@@ -112,6 +113,18 @@ def test_weakness():
 )
 def test_slopes_at_edges(f, at, slope):
     assert float(jax.grad(f)(at)) == slope
+
+
+@pytest.mark.parametrize("f", [nn.log1mexp, stats.expon.logcdf], ids=["nn", "stats"])
+def test_log1mexp_has_its_digits_on_both_sides_of_log_2(f):
+    with jax.enable_x64(True):
+        x = np.concatenate([np.geomspace(1e-30, 80, 4000), np.linspace(0.5, 1, 4000)]).astype(np.float32)
+        wide = x.astype(float)
+        near, far = np.log(-np.expm1(-wide)), np.log1p(-np.exp(-np.maximum(wide, 0.5)))
+        exact = np.where(wide < np.log(2), near, far)
+        for error in (f(x) - exact, jax.jit(f)(x) - exact):
+            assert np.all(np.abs(error) <= 2 * np.spacing(np.abs(exact).astype(np.float32)))
+        np.testing.assert_allclose(f(wide), exact, rtol=1e-15)
 
 
 def test_extremes():

@@ -23,6 +23,7 @@ from catena.numpy.boundary import (
     promote_numeric,
 )
 from catena.numpy.documentation import family
+from catena.numpy.elementary import log_of_one_minus_exp
 from catena.numpy.hot import OWN, REAL, binary, unary
 from catena.transform.custom_jvp import custom_jvp
 from catena.typing import ArrayLike
@@ -437,11 +438,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     return lax.mul(value, lax.logistic(gate))
 
 
-@custom_jvp
-def _log_of_one_minus(x):
-    return jnp.where(x < math.log(2), lax.log(-lax.expm1(-x)), lax.log1p(-lax.exp(-x)))
-
-
+_log_of_one_minus = custom_jvp(log_of_one_minus_exp)
 _log_of_one_minus.defjvps(lambda g, y, x: g / lax.expm1(x))
 
 

@@ -6,6 +6,8 @@ default float, narrower than that where the argument is weak or a small float al
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from catena import lax
@@ -348,6 +350,16 @@ hypot = document_binary(
     "x1, x2",
     refused=", or they are complex (ValueError)",
 )
+
+
+def log_of_one_minus_exp(x):
+    """``log(1 - exp(-x))`` of floats ``x >= 0``, by one logarithm: of the difference as it is rounded where that has
+    all digits, with what is rounded off it beyond ``log(2)`` (where Maechler, 2012, has another formula).
+    """
+    rest = lax.neg(lax.expm1(lax.neg(x)))
+    lost = lax.sub(lax.sub(lax.full_like(x, 1), rest), lax.exp(lax.neg(x)))
+    lost = lax.select(lax.lt(x, lax.full_like(x, math.log(2))), lax.full_like(x, 0), lost)
+    return lax.add(lax.log(rest), lax.div(lost, lax.max(rest, lax.full_like(x, 0.5))))
 
 
 def _log_of_sum(x, y, exp, factor):

@@ -17,6 +17,7 @@ from catena.core import dtypes
 from catena.lax.whole import whole
 from catena.numpy.boundary import SCALARS, promote_inexact, strong
 from catena.numpy.documentation import family
+from catena.numpy.elementary import log_of_one_minus_exp
 from catena.transform.custom_jvp import custom_jvp
 
 Fun = TypeVar("Fun", bound=Callable[..., Any])
@@ -124,12 +125,7 @@ def log1mexp(x):
     return unless(none, _log1mexp_of_positive(jnp.where(none, 1, x)), -jnp.inf)
 
 
-@custom_jvp
-def _log1mexp_of_positive(x):
-    """Machler (2012): one formula for each side of log 2."""
-    small = x < 0.6931471805599453
-    near = jnp.log(one_minus_exp(jnp.where(small, x, 1)))
-    return jnp.where(small, near, jnp.log1p(-jnp.exp(-jnp.where(small, 1, x))))
+_log1mexp_of_positive = custom_jvp(log_of_one_minus_exp)
 
 
 @_log1mexp_of_positive.defjvp
