@@ -51,7 +51,7 @@ def test_functions_of_constants_are_what_is_computed():
 
 @pytest.mark.share(10)
 @pytest.mark.parametrize("op", sorted(constants.NEUTRAL))
-@pytest.mark.parametrize("number", [0, -0.0, 1, 2, np.inf, -np.inf, True, False])
+@pytest.mark.parametrize("number", [0, -0.0, 1, -1, 2, np.inf, -np.inf, True, False])
 def test_a_constant_operand_changes_nothing_that_another_would_not(op, number):
     table = BINARY | BITWISE | {"div": lax.div, "pow": lax.pow, "max": lax.max, "min": lax.min}
     kinds = [(np.bool_, [0, 1])] if isinstance(number, bool) else [(np.float32, NUMBERS), (np.int32, INTEGERS)]
@@ -156,6 +156,15 @@ def test_quotients_by_powers_of_two_are_products_with_the_same_bits(dtype):
                 *(np.asarray(a).view(f"u{limits.bits // 8}")[~np.isnan(a)] for a in (known, computed))
             )
             np.testing.assert_array_equal(np.isnan(known), np.isnan(computed))
+
+
+def test_a_product_with_minus_one_is_a_sign():
+    """Which is not asked whether it is subnormal, as products of what may be small are."""
+    x = np.float32([-20, -9.5, -3, 0, 1, 9.3, 20])
+    slopes = jax.jit(jax.grad(lambda x: jax.scipy.special.erfc(x).sum()))
+    (nest,) = nests(slopes, np.ones(1000, np.float32))
+    assert "neg" in nest and "mul" not in nest
+    np.testing.assert_array_equal(slopes(x), -jax.grad(lambda x: jax.scipy.special.erf(x).sum())(x))
 
 
 def test_what_is_divided_by_a_power_of_two_is_cheap():

@@ -246,6 +246,7 @@ ROWS = [
      "test_nothing_is_compared_with_what_is_least_or_greatest",
      "test_remainders_of_numbers_without_a_sign_are_not_corrected",
      "test_what_is_divided_by_a_power_of_two_is_cheap", "test_a_choice_of_two_numbers_costs_two_functions",
+     "test_a_product_with_minus_one_is_a_sign",
      "test_rows_that_are_spread_are_computed_once", "test_scalars_do_not_stand_between_loops"),
     (TEXTS, "compiler/test_carried.py", "test_an_iteration_goes_over_its_part_alone",
      "test_rows_at_a_counter_are_read_where_they_lie"),

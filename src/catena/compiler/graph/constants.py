@@ -164,6 +164,8 @@ def known(b, op: str, xs: tuple, shape: tuple):
             return x
         if last is not None and op in ABSORBING and ABSORBING[op](last):
             return y
+        if op == "mul" and last is not None and last.dtype.kind in "fV" and last == -1:
+            return b.map("neg", x)  # no product, which takes long of what is small (`graph.small`)
     return None
 
 
