@@ -230,7 +230,9 @@ LOGARITHMS = ["log", "log1p", "log2", "log10", "entr"]
 
 
 @pytest.mark.share(3)
-@pytest.mark.parametrize("name", [*LOGARITHMS, "log_beta", "beta", "poch", "gamma", "erfcx", "dawsn"])
+@pytest.mark.parametrize(
+    "name", [*LOGARITHMS, "logit", "lgamma", "log_gamma_density", "log_beta", "beta", "poch", "gamma", "erfcx", "dawsn"]
+)
 def test_lanes_do_not_hang_on_those_beside(name):
     """Branches are for vectors in which some lane is of their kind: each kind is alone in vectors, and among others."""
     alone = [a.ravel() for a in np.meshgrid(KINDS, KINDS, range(8), indexing="ij")]

@@ -435,6 +435,14 @@ def test_slopes_of_heavy_tails_do_not_overflow(x):
     np.testing.assert_allclose(stats.cauchy.logpdf(x), scipy.stats.cauchy.logpdf(x), 2e-6)
 
 
+def test_gamma_densities_of_shapes_that_are_none_follow_the_formula():
+    """As JAX's do: with the logarithm of the gamma function's size, which is infinite at its poles."""
+    x, shapes = np.float32([1, 2.5, 0.3, 7, 1, 2]), np.float32([0, -0.5, -1.5, -3.5, -1, 4])
+    exact = (shapes - 1.0) * np.log(x) - x - scipy.special.gammaln(shapes)
+    np.testing.assert_allclose(stats.gamma.logpdf(x, shapes), exact, rtol=1e-6)
+    np.testing.assert_allclose([jax.jit(stats.gamma.logpdf)(*of) for of in zip(x, shapes)], exact, rtol=1e-6)
+
+
 def test_complex_numbers_are_refused_where_they_would_be_compared_and_have_values_elsewhere():
     z = jnp.array([0.5 + 0.25j, -1.0])
     with pytest.raises(TypeError, match=r"laplace\.cdf takes real numbers, got a complex x"):

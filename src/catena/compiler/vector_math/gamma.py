@@ -14,8 +14,8 @@ from .constants import DIGAMMA_ZERO, LOG_TWO_PI_LESS_ONE_HALF, PI
 from .double_double import Pair, add, constant, divide, fast_two_sum, multiply, total, two_product, two_sum
 from .inverse import through_double
 from .logarithm import INFINITY, log, log_pair, rounded_log, short_log
-from .polynomials import fitted_to
-from .text import Value, fabs, fma, horner, if_any, round_half_even, select
+from .polynomials import fitted_to, in_pairs
+from .text import Value, fabs, fma, horner, if_any, maximum, minimum, round_half_even, select
 from .trigonometric import cos_kernel, sin_kernel
 
 # Of sin(pi a) / (pi a) - 1 over a^2, in powers of a^2: its series, which at a half is cut off below a double's digits.
@@ -48,29 +48,31 @@ def lgamma_of_double(x: Value) -> Value:
 
 
 def lgamma_of_float(x: Value) -> Value:
-    """The same of a widened float, to be rounded to one. Above -2 it is far from zero, and follows from that of a
+    """The same of a float, in doubles where digits count. Above -2 it is far from zero, and follows from that of a
     number below one by the recurrence, with the same logarithm. Below are zeros of the function: a difference there
     has as many digits as a float only if its terms have those of a double.
     """
     near, deep = (x < 0.0) & (x > -2.0), is_mirrored(x) & (x < -2.0)
+    positive = select(x < 0.0, 1.0, x).to_double()
 
     def by_recurrence() -> list[Value]:
-        further, next_ = x < -1.0, x + 1.0
-        product = fabs(select(further, x * next_, x))
-        return [select(near, select(further, next_ + 1.0, next_), positive), select(near, product, 1.0)]
+        wide = x.to_double()
+        further, next_, is_near = wide < -1.0, wide + 1.0, (wide < 0.0) & (wide > -2.0)
+        product = fabs(select(further, wide * next_, wide))
+        return [select(is_near, select(further, next_ + 1.0, next_), positive), select(is_near, product, 1.0)]
 
-    positive = select(x < 0.0, 1.0, x)
-    moved, product = if_any(near, by_recurrence, [positive, x.like(1.0)])
-    result = short_lgamma(moved, product)
+    moved, product = if_any(near, by_recurrence, [positive, positive.like(1.0)])
+    result = short_lgamma(moved, product).to_float()
 
     def rare() -> list[Value]:
-        ratio = half_turn_sine(x)
-        return [select(deep, -rounded_log(select(deep, ratio, 1.0)) - plain_lgamma(reflection(x)), result)]
+        wide = select(deep, x, -2.5).to_double()
+        below = -rounded_log(half_turn_sine(wide)) - plain_lgamma(1.0 - wide)
+        return [select(deep, below.to_float(), result)]
 
     return with_poles(x, if_any(deep, rare, [result])[0])
 
 
-lgamma = through_double(lgamma_of_double, floats=lambda x: lgamma_of_float(x.to_double()).to_float())
+lgamma = through_double(lgamma_of_double, floats=lgamma_of_float)
 
 
 def is_pole(x: Value) -> Value:
@@ -104,15 +106,27 @@ def with_poles(x: Value, result: Value) -> Value:
     return select(is_pole(x) | x.equals(INFINITY), INFINITY, result)
 
 
-def short_lgamma(z: Value, product: Value | None = None) -> Value:
+def short_lgamma(z: Value, product: Value | None = None, factor: Value | None = None) -> Value:
     """To single precision, of positive doubles, NaN and infinity; less the logarithm of a `product`, which is one where
-    z is 2.5 and more.
+    z is 2.5 and more; `factor`: see `lgamma_of_parts`.
     """
 
     def log_(x: Value) -> Value:
         return short_log(x if product is None else x * product)
 
-    return lgamma_of_parts(z, log_, lambda d: fitted_to(text, fitted.LGAMMA_SINGLE, d), short_stirling)
+    return lgamma_of_parts(z, log_, short_around_two, short_stirling, factor=factor)
+
+
+def short_factorial(a: Value, large: Value) -> Value:
+    """1 + log(gamma(a + 1)) of a > -1, to single precision; where a is `large`, log(2 pi a) / 2 and the rest of
+    Stirling's series, which is the same with a half as the factor of the logarithm.
+    """
+    z = select(large, a, a + 1.0)
+    return short_lgamma(z, factor=select(large, 0.5, z - 0.5)) + 1.0
+
+
+def short_around_two(d: Value) -> Value:
+    return fitted_to(text, fitted.LGAMMA_SINGLE, d, in_pairs)
 
 
 def plain_lgamma(z: Value) -> Value:
@@ -121,27 +135,29 @@ def plain_lgamma(z: Value) -> Value:
 
 
 def short_stirling(t: Value) -> Value:
-    return fitted_to(text, fitted.STIRLING_SINGLE, t)
+    return fitted_to(text, fitted.STIRLING_SINGLE, t, in_pairs)
 
 
 def plain_stirling(t: Value) -> Value:
     return horner(t, tables.STIRLING["double"])
 
 
-def lgamma_of_parts(z: Value, log: Callable, around_two: Callable, rest: Callable, seldom: bool = False) -> Value:
+def lgamma_of_parts(
+    z: Value, log: Callable, around_two: Callable, rest: Callable, seldom: bool = False, factor: Value | None = None
+) -> Value:
     """As `positive_lgamma`, without the parts that are rounded off. Where numbers below 2.5 come `seldom`, as among
-    sums of parameters, what these need is computed by vectors that have one.
+    sums of parameters, what these need is computed by vectors that have one. Other results follow from 2.5 on where the
+    `factor` of the logarithm less one is not z - 1/2.
     """
-    large = z >= 2.5
-    finite = select(z < INFINITY, z, 1.0)
-    safe = select(finite > 0.0, finite, 1.0)
-    tiny, low = safe < 0.5, safe < 1.25
+    safe = minimum(z, 2.0**1000)  # of infinity, a number
+    large, tiny, low = z >= 2.5, safe < 0.5, safe < 1.25
     logarithm = log(select(tiny, safe * (safe + 1.0), select(low | large, safe, 1.0)))
-    t = 1.0 / select(large, safe, 2.5)
-    by_stirling = fma(safe - 0.5, logarithm - 1.0, fma(t, rest(t), sum(LOG_TWO_PI_LESS_ONE_HALF)))
+    t = 1.0 / maximum(safe, 2.5)
+    factor = safe - 0.5 if factor is None else factor
+    by_stirling = fma(factor, logarithm - 1.0, fma(t, rest(t), sum(LOG_TWO_PI_LESS_ONE_HALF)))
 
     def near_zeros() -> list[Value]:
-        d = select(tiny, safe, select(low, safe - 1.0, safe - 2.0))
+        d = safe - select(tiny, 0.0, 2.0 - select(low, safe.like(1.0), 0.0))
         return [select(large, by_stirling, d * around_two(d) - logarithm)]
 
     (result,) = if_any(z < 2.5, near_zeros, [by_stirling]) if seldom else near_zeros()

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import fitted
 from .polynomials import fitted_to
-from .series import LARGE_SHAPE, LIMIT, log_excess, nonzero, stirling_rest
+from .series import LARGE_SHAPE, LIMIT, log_excess, log_gamma, nonzero, stirling_rest
 
 HUGE_SHAPE = 1e6
 
@@ -124,14 +124,15 @@ def _log_density_in_single(m, a, x):
     finite = a < INF
     shape = m.where(finite, a, 1.0)
     large = shape >= LARGE_SHAPE
-    b, small = m.where(large, shape, LARGE_SHAPE), m.where(large, 1.0, shape)
+    b = m.where(large, shape, LARGE_SHAPE)
     y = m.where_any(b > 1e20, lambda: x / b, x * m.where(large, 1.0 / b, 1.0))  # where x is a, 1 without an error
     significand = m.significand(y)
     f = significand - 1.0
     excess = f * fitted_to(m, fitted.LOG_EXCESS_SINGLE, f)
     factor = m.fma(-shape, excess, m.where(large, 0.0, shape - 1.0))
-    by_stirling = 0.5 * m.short_log(6.283185307179586 * b) + stirling_rest(m, b, 4)
-    constant = m.where(finite, m.where(large, by_stirling, m.short_lgamma(small + 1.0) + 1.0), a)
+    constant = m.short_factorial(shape, large)
+    constant = m.where_any(shape <= -1.0, lambda: m.apart(log_gamma, shape + 1.0) + 1.0, constant)
+    constant = m.where(finite, constant, a)
     rest = m.fma(m.where(large, b, 1.0), significand - y, m.fma(m.exponent(y), shape * math.log(2.0), -constant))
     return m.fma(f, factor, rest)
 

@@ -41,9 +41,9 @@ def normal_apart(x: Value, function: Callable[[bool], Value], below: float = flo
     return either(~is_normal(x), others, lambda: function(True), SELDOM)
 
 
-def is_normal(x: Value) -> Value:
-    """Whether a number is a positive normal one, which its bits say by one comparison."""
-    least, beyond = (x.like(v).bits() for v in (x.format.tiny, INFINITY))
+def is_normal(x: Value, below: float = INFINITY) -> Value:
+    """Whether a number is a positive normal one, and `below` a number, which its bits say by one comparison."""
+    least, beyond = (x.like(v).bits() for v in (x.format.tiny, below))
     return (beyond - least).is_above(x.bits() - least)
 
 
@@ -129,14 +129,25 @@ def _entr(x: Value, normal: bool) -> Value:
 
 
 def logit(x: Value) -> Value:
-    """log(x / u) of u = 1 - x, with what is rounded off u and off the quotient: both count where that is next to 1."""
+    """log(x / u) of u = 1 - x; vectors that lie inside, where u is not zero, choose nothing, as in `normal_apart`."""
+
+    def anywhere() -> Value:
+        beyond = select(x.equals(1.0), x.like(INFINITY), float("nan"))
+        inside = (x > 0.0) & (x < 1.0)
+        return select(x.equals(0.0), -INFINITY, select(inside, _logit(x, False), beyond))
+
+    if x.type.width * x.format.bits not in REGISTERS:
+        return anywhere()
+    return either(~is_normal(x, 1.0), anywhere, lambda: _logit(x, True), SELDOM)
+
+
+def _logit(x: Value, normal: bool) -> Value:
+    """With what is rounded off u and off the quotient: both count where that is next to 1."""
     u = 1.0 - x
     odds = x / u
     rest = without_tiny((1.0 - u) - x, x.format.epsilon**2)  # less counts for nothing
     lost = fma(-odds, u, x) - odds * rest
-    inside = rounded_log(odds, lost / x)
-    beyond = select(x.equals(1.0), x.like(INFINITY), float("nan"))
-    return select(x.equals(0.0), -INFINITY, select((x > 0.0) & (x < 1.0), inside, beyond))
+    return rounded_log(odds, lost / x, normal)
 
 
 def short_log(x: Value) -> Value:

@@ -15,7 +15,19 @@ from catena.core import error_free
 from catena.core.lazy import load
 from catena.core.shapes import broadcast_shapes
 
-from . import error_function, exponential, gamma, helpers, inverses, logarithm, lookup, powers, text, trigonometric
+from . import (
+    error_function,
+    exponential,
+    gamma,
+    helpers,
+    inverses,
+    logarithm,
+    lookup,
+    powers,
+    series,
+    text,
+    trigonometric,
+)
 
 DOUBLE = np.dtype(np.float64)
 PRECISION = {"float": 2.0**-32, "double": 2.0**-53}  # of what is rounded to this type
@@ -33,6 +45,13 @@ class Numpy:
         return load("scipy.special").gammaln(x)
 
     short_lgamma = plain_lgamma = lgamma
+
+    @staticmethod
+    def short_factorial(a, large):
+        """1 + log(gamma(a + 1)); where a is large, log(2 pi a) / 2 and the rest of Stirling's series."""
+        b = np.where(large, a, series.LARGE_SHAPE)
+        by_stirling = 0.5 * np.log(2.0 * np.pi * b) + series.stirling_rest(Numpy, b, 4)
+        return np.where(large, by_stirling, 1.0 + Numpy.lgamma(np.where(large, 1.0, a + 1.0)))
 
     @staticmethod
     def digamma(x):
@@ -155,6 +174,7 @@ class Written:
     short_reciprocal, short_rsqrt, short_sqrt = inverses.short_reciprocal, inverses.short_rsqrt, inverses.short_sqrt
     nearest, entry = staticmethod(lookup.nearest), staticmethod(lookup.entry)
     exponent, significand = functools.partial(lookup.part, "exponent"), functools.partial(lookup.part, "significand")
+    short_factorial = gamma.short_factorial
     plain_lgamma, log_pair, exp_pair = gamma.plain_lgamma, logarithm.log_pair, exponential.exp_pair
 
     @staticmethod
