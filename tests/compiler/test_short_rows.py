@@ -384,3 +384,11 @@ def test_few_rows_at_a_time_of_many_in_all(rows, n):
     np.testing.assert_array_equal(got, alone)
     text = text_of(jax.make_jaxpr(f)(x, y[:, 0]), machine=X86_64_V4)
     assert "vector.reduce.fadd" not in text
+
+
+@pytest.mark.parametrize("columns", [8, 13])
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_bytes_are_shifted_by_numbers_of_their_columns(dtype, columns):
+    """LLVM's code generation did not end, as each part loaded the numbers for itself."""
+    x, by = np.arange(-500, 500).astype(dtype), (np.arange(columns) % 8).astype(dtype)
+    np.testing.assert_array_equal(jax.jit(lambda x, by: (x[:, None] >> by) & 1)(x, by), x[:, None] >> by & 1)

@@ -125,7 +125,13 @@ CASES = [
     # bits
     (lambda np, x: np.packbits(x), [B], False),
     (lambda np, x: np.packbits(x > 3, axis=0, bitorder="little"), [M], False),
+    (lambda np, x: [np.packbits(x > 0.3, k, order) for k in range(-3, 3) for order in ("big", "little")], [C], False),
     (lambda np, x: np.unpackbits(x), [numpy.array([[3, 200]], dtype=numpy.uint8)], False),
+    (
+        lambda np, x: [np.unpackbits(x, k, n) for k in (0, 1, 2) for n in (None, 5, -3, 80)],
+        [RNG.integers(0, 255, (2, 3, 9)).astype("uint8")],
+        False,
+    ),
     (lambda np, x: np.unpackbits(x, axis=1, count=-3), [numpy.array([[3, 200]], dtype=numpy.uint8)], False),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 
 import numpy as np
@@ -27,13 +28,14 @@ def _places(bitorder: str) -> np.ndarray:
     return places if bitorder == "little" else places[::-1].copy()
 
 
-def _along_last(a, axis):
-    """The array with the axis last (flattened for None), and how to move it back."""
-    if axis is None:
-        return ravel(a), (0,)
-    axis = canonical_axis(operator.index(axis), a.ndim)
-    order = (*(i for i in range(a.ndim) if i != axis), axis)
-    return lax.transpose(a, order), tuple(np.argsort(order).tolist())
+def _in_place(a, axis):
+    """The array and the axis; of None the flattened array and its only one."""
+    return (ravel(a), 0) if axis is None else (a, canonical_axis(operator.index(axis), a.ndim))
+
+
+def _padded(a, axis: int, count: int):
+    """The array with so many zeros behind it along an axis."""
+    return lax.pad(a, np.zeros((), a.dtype), [(0, count if d == axis else 0, 0) for d in range(a.ndim)])
 
 
 @whole
@@ -57,12 +59,13 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     if a.dtype != dtypes.BOOL and not dtypes.is_integer(a.dtype):
         raise TypeError("Expected an input array of integer or boolean data type")
     places = _places(bitorder)
-    bits, back = _along_last(lax.convert_element_type(lax.ne(a, lax.full_like(a, 0)), _U8), axis)
-    n = bits.shape[-1]
-    bits = lax.pad(bits, np.zeros((), _U8), [*[(0, 0, 0)] * (bits.ndim - 1), (0, -n % 8, 0)])
-    bits = lax.reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8))
-    shifted = lax.shift_left(bits, np.broadcast_to(places, bits.shape))
-    return lax.transpose(lax.reduce_sum(shifted, (bits.ndim - 1,)), back)
+    bits, axis = _in_place(lax.ne(a, lax.full_like(a, 0)), axis)
+    bits = _padded(bits, axis, -bits.shape[axis] % 8)
+    bits = lax.reshape(bits, (*bits.shape[:axis], bits.shape[axis] // 8, 8, *bits.shape[axis + 1 :]))
+    each = [lax.index_in_dim(bits, k, axis + 1, keepdims=False) for k in range(8)]  # one of each byte's bits
+    numbers = (lax.full(bit.shape, 1 << place, _U8) for bit, place in zip(each, places.tolist(), strict=True))
+    none = lax.full(each[0].shape, 0, _U8)
+    return functools.reduce(lax.bitwise_or, [lax.select(b, n, none) for b, n in zip(each, numbers, strict=True)])
 
 
 @whole
@@ -88,19 +91,15 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     if a.dtype != _U8:
         raise TypeError("Expected an input array of unsigned byte data type")
     places = _places(bitorder)
-    a, back = _along_last(a, axis)
-    shape = (*a.shape, 8)
-    spread = lax.broadcast_in_dim(a, shape, tuple(range(a.ndim)))
-    bits = lax.shift_right_logical(spread, np.broadcast_to(places, shape))
-    bits = lax.bitwise_and(bits, lax.full_like(bits, 1))
-    bits = lax.reshape(bits, (*a.shape[:-1], a.shape[-1] * 8))
-    if count is not None:
-        bits = _counted(bits, operator.index(count))
-    return lax.transpose(bits, back)
+    a, axis = _in_place(a, axis)
+    shape = (*a.shape[: axis + 1], 8, *a.shape[axis + 1 :])
+    spread = lax.broadcast_in_dim(a, shape, [d + (d > axis) for d in range(a.ndim)])
+    shifted = lax.shift_right_logical(spread, lax.broadcast_in_dim(places, shape, (axis + 1,)))
+    bits = lax.bitwise_and(shifted, lax.full_like(shifted, 1))
+    bits = lax.reshape(bits, (*a.shape[:axis], a.shape[axis] * 8, *a.shape[axis + 1 :]))
+    return bits if count is None else _counted(bits, axis, operator.index(count))
 
 
-def _counted(bits, count: int):
-    n, axis = bits.shape[-1], bits.ndim - 1
-    if count > n:
-        return lax.pad(bits, np.zeros((), _U8), [*[(0, 0, 0)] * axis, (0, count - n, 0)])
-    return read(bits, along(axis, slice(0, count)))
+def _counted(bits, axis: int, count: int):
+    n = bits.shape[axis]
+    return _padded(bits, axis, count - n) if count > n else read(bits, along(axis, slice(0, count)))

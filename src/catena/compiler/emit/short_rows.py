@@ -139,7 +139,8 @@ class ShortRows:
         if short_rows.way(s.attr[2], self.nest.vector, self.d, self.n, self.width) == "columns":
             found = [self._read(s, t, place, 0) for place in _places(self, pointer, t, inside)]
             return [self.e.widen(x, t, self.width) for x in columns.to_parts(self.e, found, t.memory, self.width)]
-        return [self._spread(s, t, pointer, along, inside, part) for part in range(self.n)]
+        read: dict[tuple[int, int], str] = {}
+        return [self._spread(s, t, pointer, along, inside, part, read) for part in range(self.n)]
 
     def _chosen(self, i: int, s, t: Type, part: int) -> str:
         """A part at computed places of its rows, from the vectors that hold all that lies between."""
@@ -186,13 +187,18 @@ class ShortRows:
         is_short = s.op == "convert" and self.nest.stmts[s.args[0]].type == "int32"
         return (s.args[0], "i32") if is_short else (place, "i64")
 
-    def _spread(self, s, t: Type, pointer: str, along: int, inside: int, part: int) -> str:
-        """A part, from the vectors that hold its lanes."""
+    def _spread(self, s, t: Type, pointer: str, along: int, inside: int, part: int, read: dict) -> str:
+        """A part, from the vectors that hold its lanes; `read` has those of parts before. Code generation of LLVM 22
+        may never end where several masked loads of the same bytes are shuffled.
+        """
         at = short_rows.places(along, inside, self.n, part, self.width)
-        first, last, read = min(at), max(at), []
-        for start in range(first, last + 1, self.width):
-            read.append(self._read(s, t, pointer, start, min(self.width, last + 1 - start)))
-        return self.e.widen(self._shuffled(read, [x - first for x in at], t.memory), t, self.width)
+        first, last = min(at), max(at)
+        vectors = [(start, min(self.width, last + 1 - start)) for start in range(first, last + 1, self.width)]
+        for start, count in vectors:
+            if (start, count) not in read:
+                read[start, count] = self._read(s, t, pointer, start, count)
+        found = [read[each] for each in vectors]
+        return self.e.widen(self._shuffled(found, [x - first for x in at], t.memory), t, self.width)
 
     def _read(self, s, t: Type, pointer: str, start: int, count: int | None = None) -> str:
         """A raw vector, of which the first `count` lanes are wanted, and what lies behind may not be there."""
