@@ -8,7 +8,7 @@ from . import pieces, tables
 from .double_double import Pair, two_product
 from .exponential import exp_sum_times, moderate_exp_sum_times
 from .logarithm import INFINITY, log, log1p_up_to_zero
-from .text import Value, copysign, fabs, fma, horner, maximum, minimum, select, sqrt, without_tiny
+from .text import Value, copysign, fabs, fma, horner, if_any, maximum, minimum, select, sqrt, without_tiny
 
 # M. Giles, "Approximating the erfinv function", GPU Computing Gems Jade Edition, 2011, single precision
 # (table 5);
@@ -125,16 +125,19 @@ def erf_inv(x: Value) -> Value:
 
 def giles_erf_inv(x: Value) -> Value:
     w = -log1p_up_to_zero(-(x * x))
-    centre = horner(w - 2.5, GILES_CENTRE)
-    tail = horner(sqrt(w) - 3.0, GILES_TAIL)
-    return select(w < 5.0, centre, tail)
+    centre, far = horner(w - 2.5, GILES_CENTRE), w >= 5.0
+    return if_any(far, lambda: [select(far, horner(sqrt(w) - 3.0, GILES_TAIL), centre)], [centre])[0]
 
 
 def double_erf_inv(x: Value) -> Value:
     """Giles's double-precision splits with coefficients of our own; 1 - x^2 is rounded once."""
     w = -log(fma(-x, x, 1.0))
-    root = sqrt(w)
-    centre = horner(w - 3.125, tables.ERF_INV_CENTRE["double"])
-    middle = horner(root - 3.25, tables.ERF_INV_MIDDLE["double"])
-    tail = horner(root - 5.0, tables.ERF_INV_TAIL["double"])
-    return select(w < 6.25, centre, select(w < 16.0, middle, tail))
+    centre, far = horner(w - 3.125, tables.ERF_INV_CENTRE["double"]), w >= 6.25
+
+    def beyond() -> list[Value]:
+        root = sqrt(w)
+        middle = horner(root - 3.25, tables.ERF_INV_MIDDLE["double"])
+        tail = horner(root - 5.0, tables.ERF_INV_TAIL["double"])
+        return [select(far, select(w < 16.0, middle, tail), centre)]
+
+    return if_any(far, beyond, [centre])[0]

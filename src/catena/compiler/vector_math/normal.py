@@ -72,12 +72,19 @@ def ndtri(m, p, precision):
     else:
         centre = m.abs(q) <= CENTRE
         middle = math.sqrt(2.0) * m.erf_inv(2.0 * m.where(centre, q, 0.0))
-        tail = m.where(q > 0.0, 1.0 - p, p)
-        r = m.sqrt(-2.0 * m.log(m.where((tail > 0.0) & ~centre, tail, 0.05)))
-        far = fitted_to(m, fitted.QUANTILE, r) - r
-        value = m.where(centre, middle, m.where(q > 0.0, -far, far))
+        value = m.where_any(~centre, lambda: _far_quantile(m, p, q, centre), middle)
     value = m.where(m.equal(p, 0.0), -INF, m.where(m.equal(p, 1.0), INF, value))
     return m.where((p >= 0.0) & (p <= 1.0), value, NAN)
+
+
+def _far_quantile(m, p, q, centre):
+    """Beyond the centre, of which one number in seventy lies in another piece than the first."""
+    tail = m.where(q > 0.0, 1.0 - p, p)
+    r = m.sqrt(-2.0 * m.log(m.where((tail > 0.0) & ~centre, tail, 0.05)))
+    first, *others = fitted.QUANTILE
+    near = fitted_to(m, (first,), r)
+    far = m.where_any(r > others[0][0], lambda: fitted_to(m, others, r), near) - r
+    return m.where(q > 0.0, -far, far)
 
 
 SELDOM = 5.5  # of -log(4 p (1 - p)), beyond which about one probability in a thousand lies
