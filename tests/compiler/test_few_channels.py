@@ -114,6 +114,23 @@ def test_zeros_and_nans():
     np.testing.assert_array_equal(np.isnan(most), [False, True, True, False, False])
 
 
+@pytest.mark.parametrize("channels, groups", [(1, 1), (3, 3)])
+def test_lanes_are_places_of_many_taps(channels, groups):
+    """The loop over a kernel's rows is a fold beside which lanes are places; padding is written once, before it."""
+    way = lambda x, w: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=groups)
+    x, w = np.ones((1, channels, 20, 40), np.float32), np.ones((groups, 1, 7, 9), np.float32)
+    text = jax.jit(way).lower(x, w).compile().as_text("nests")
+    (fold,) = [nest for nest in text.split("nest for")[1:] if "fold" in nest]
+    assert re.search(r"i\d<40 lanes \d+x\d reduce i\d<7", fold) and "select" not in fold
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("options", WAYS)
+def test_ways_of_many_taps(options):
+    x, w = (rng.normal(size=s).astype(np.float32) for s in ((2, 1, 13, 15), (1, 1, 6, 7)))
+    check(x, w, "NCHW", **options)
+
+
 @pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("outputs, groups", [(1, 1), (4, 1), (16, 1), (4, 4), (8, 4)])

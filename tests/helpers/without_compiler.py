@@ -159,7 +159,7 @@ ROWS = [
     (TEXTS, "compiler/test_stacked.py", "test_no_stack_is_stored"),
     (BITS, "compiler/test_stacked.py", "test_the_bits_are_those_of_the_stack"),
     (TEXTS, "compiler/test_few_channels.py", "test_lanes_are_places", "test_lanes_are_channels",
-     "test_no_lanes_of_such_terms_are_taken_apart"),
+     "test_lanes_are_places_of_many_taps", "test_no_lanes_of_such_terms_are_taken_apart"),
     (TEXTS, "compiler/test_few_outputs.py", "test_lanes_are_filled"),
     (BITS, "compiler/test_few_outputs.py", "test_a_batch_has_the_bits_of_its_members",
      "test_what_is_computed_around_it_does_not_change_it"),

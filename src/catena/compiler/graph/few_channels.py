@@ -80,10 +80,12 @@ def _by_taps(b, x, weights, axes: tuple, sizes: Sizes, sums: bool = True):
     rank, kernel, zero = x.ndim - 2, weights.shape[len(axes) :], b.constant(np.zeros((), x.dtype))
     is_row = math.prod(kernel) == kernel[-1] <= ROW and sizes.strides[-1] == 1
     looped = 0 if is_row and (not sums or x.shape[1] == 1) else rank - _written_out(kernel)
-    x = _windows_along(b, x, kernel, looped, sizes)
-    over = tuple(range(2 + rank, x.ndim))
-    dims = (*[1] * (2 + looped), *kernel[looped:], *[1] * looped)
-    seen = windows.shifted(b, x, zero, dims, *sizes.along(looped, rank, 2 + looped, looped))
+    if looped:
+        x, sizes = _padded(b, x, sizes), sizes.without_padding()
+        x = _windows_along(b, x, kernel, looped, sizes)
+    over = tuple(range(2, 2 + looped))
+    dims = (*[1] * (2 + 2 * looped), *kernel[looped:])
+    seen = windows.shifted(b, x, zero, dims, *sizes.along(looped, rank, 2 + 2 * looped, 0))
     y, ahead = zero, weights.shape[: len(axes) + looped]
     for place, part in zip(itertools.product(*map(range, kernel[looped:])), seen):
         one = b.slice(weights, (*[0] * len(ahead), *place), (*ahead, *(p + 1 for p in place)))
@@ -111,21 +113,27 @@ def _written_out(kernel: tuple) -> int:
 
 
 def _windows_along(b, x, kernel: tuple, looped: int, sizes: Sizes):
-    """N C *S *K: the windows along the first dimensions of space, so many."""
-    if not looped:
-        return x
+    """N C *K *S: the windows along the first dimensions of space, so many. Their places come first, so that lanes
+    are places of the result, which lie side by side.
+    """
     others = len(kernel) - looped
     dims = (1, 1, *kernel[:looped], *[1] * others)
     seen = b.window(x, b.constant(np.zeros((), x.dtype)), dims, *sizes.along(0, looped, 2, others))
-    return b.reshape(seen, (*seen.shape[: x.ndim], *kernel[:looped]))
+    seen = b.reshape(seen, (*seen.shape[: x.ndim], *kernel[:looped]))
+    return b.transpose(seen, (0, 1, *range(x.ndim, seen.ndim), *range(2, x.ndim)))
+
+
+def _padded(b, x, sizes: Sizes):
+    """N C *S with zeros around each image, and between its elements."""
+    config = [(lo, hi, d - 1) for (lo, hi), d in zip(sizes.padding, sizes.lhs_dilation)]
+    return b.pad(x, b.constant(np.zeros((), x.dtype)), [(0, 0, 0), (0, 0, 0), *config])
 
 
 def _by_places(b, x, weights, axes: tuple, sizes: Sizes, sums: bool = True):
     """As `_by_taps`: each place of the result is the sum of a part of `x` times all weights."""
-    kernel, zero = weights.shape[len(axes) :], b.constant(np.zeros((), x.dtype))
+    kernel = weights.shape[len(axes) :]
     outputs = windows.positions(x.shape[2:], kernel, *sizes)
-    config = [(lo, hi, d - 1) for (lo, hi), d in zip(sizes.padding, sizes.lhs_dilation)]
-    padded = b.pad(x, zero, [(0, 0, 0), (0, 0, 0), *config])
+    padded = _padded(b, x, sizes)
     steps = (1, 1, *sizes.rhs_dilation)
     found = []
     for place in itertools.product(*map(range, outputs)):

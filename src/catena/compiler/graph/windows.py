@@ -29,6 +29,11 @@ class Sizes(NamedTuple):
         ones = (1, (0, 0), 1, 1)
         return Sizes._make((*[x] * before, *s[first:last], *[x] * after) for s, x in zip(self, ones))
 
+    def without_padding(self) -> Sizes:
+        """Those in an array that is padded already."""
+        rank = len(self.strides)
+        return self._replace(padding=((0, 0),) * rank, lhs_dilation=(1,) * rank)
+
 
 def positions(shape, dims, strides, padding, base_dilation, window_dilation) -> tuple:
     """The number of window positions along each dimension."""

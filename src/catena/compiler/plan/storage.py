@@ -185,6 +185,8 @@ class Storage:
             is_place = u.form == "gather" and v is not u.args[0] and reaches(u.size, LONG_ROW * v.size)
             if is_place and reads(v, self.stored, is_gather):
                 return f"{u.form} v{u.number} would read each place at a place"
+            if u.form == "window" and v.form == "pad" and reaches(u.size, OFTEN * v.size):
+                return f"window v{u.number} would ask for the border of each element that it reads"
             if costly and _is_in_order(u):
                 return f"{u.form} v{u.number} would compute it one by one"
             if u.form == "scatter" and v is not u.args[0] and not _adds_rows(u) and reads(v, self.stored, is_uneven):
