@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 import search_families  # noqa: F401  # whose operations are among the others
 import search_fields  # noqa: F401  # likewise
+import search_libraries  # noqa: F401  # likewise
 import shrinking
 from search_steps import OPERATIONS, meta
 from side_by_side import OURS, THEIRS, WARMING, Pair, alternate, best, clock, show, time_calls
@@ -215,7 +216,7 @@ def serve(library: str) -> None:
     For 0 seconds the answer is how long its first call took.
     """
     jax = importlib.import_module(library)
-    for name in ("numpy", "nn", "ops", "scipy.special", "scipy.stats"):
+    for name in ("numpy", "nn", "ops", "image", "scipy.special", "scipy.stats", "scipy.signal"):
         importlib.import_module(f"{library}.{name}")
     prepare = functools.lru_cache(1)(lambda text: first(jax, call(jax, Program(*json.loads(text)))))
     prepare(json.dumps(Program([[8], [8], [1]], "float32", 0, [["add", [0, 1], {}]], "jit")))  # loads what compiles
