@@ -5,7 +5,8 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.compiler.native.compile import program_of
+from catena.compiler.machine import ICE_LAKE
+from catena.compiler.native.compile import program_of, text_of
 
 RNG = np.random.default_rng(0)
 CASES = {  # what is multiplied, and how, of arrays of these shapes
@@ -154,3 +155,22 @@ def test_terms_of_what_is_turned_are_added_up_in_the_order_of_the_other(spec, sh
         program = program_of(jax.make_jaxpr(f)(x, y))
         (nest,) = [nest for _, step in program.steps() for nest in step.nests() if nest.folds]
         assert (len(nest.reduced) == 1) is (y.ndim < x.ndim)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 12, 20, 30, 32, 60, 64, 100, 130])
+def test_products_of_truths_say_whether_any_term_is_true(n):
+    rng = np.random.default_rng(n)
+    x, y = rng.random((40, n)) < 0.15, rng.random((9, n)) < 0.15
+    x[:, -1] |= rng.random(40) < 0.5  # the last term alone, too
+    y[:4, -1] = True
+    want = (x[:, None] & y).any(-1)
+    np.testing.assert_array_equal(jax.jit(lambda x, y: x @ y.T)(x, y), want)
+    np.testing.assert_array_equal(jax.jit(lambda x, y: x @ y)(x, y[0]), want[:, 0])
+    np.testing.assert_array_equal(jax.jit(lambda x, y: jnp.einsum("bij,bj->bi", x, y))(np.stack([x] * 9), y), want.T)
+
+
+def test_lanes_of_truths_are_asked_for_any_at_once():
+    """By halves they would be taken one by one where they are not a power of two: 30 ns a result beside 1."""
+    x = jnp.ones((30, 30), bool)
+    text = text_of(jax.make_jaxpr(lambda x, y: x @ y.T)(x, x), machine=ICE_LAKE)
+    assert "call i1 @llvm.vector.reduce.or.v30i1" in text

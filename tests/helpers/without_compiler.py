@@ -37,6 +37,7 @@ ROWS = [
      "test_plans_of_distributions_with_parameters[triangular]", "test_plans_of_distributions_with_parameters[weibull_min]"),
     (TEXTS, "compiler/test_convolution_parts.py", "test_tasks_read_parts_of_the_operands"),
     (TEXTS, "compiler/test_inner_products.py", "test_nothing_is_written_for_them",
+     "test_lanes_of_truths_are_asked_for_any_at_once",
      "test_complex_products_are_loops_where_terms_lie_side_by_side",
      "test_terms_of_what_is_turned_are_added_up_in_the_order_of_the_other",
      "test_integers_are_widened_where_they_are_multiplied", "test_halves_are_widened_where_they_are_multiplied",

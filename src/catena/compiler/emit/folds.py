@@ -19,6 +19,7 @@ from catena.compiler.vector_math import small
 
 REDUCE_INT = {"sum": "add", "prod": "mul", "and": "and", "or": "or", "xor": "xor"}
 REDUCE_BOOL = {"and": "and", "or": "or", "xor": "xor", "max": "or", "min": "and"}
+REDUCE_BOOL |= {"sum": "or", "dot": "or", "prod": "and"}
 
 
 def _rounds_products(body, fold: Fold, width: int) -> bool:
