@@ -7,7 +7,7 @@ import numpy as np
 from . import pieces, tables
 from .double_double import Pair, two_product
 from .exponential import exp_sum_times, moderate_exp_sum_times
-from .logarithm import INFINITY, log, log1p_up_to_zero
+from .logarithm import INFINITY, log1p_up_to_zero, rounded_log
 from .text import Value, copysign, fabs, fma, horner, if_any, maximum, minimum, select, sqrt, without_tiny
 
 # M. Giles, "Approximating the erfinv function", GPU Computing Gems Jade Edition, 2011, single precision
@@ -118,20 +118,25 @@ def normal_distribution(x: Value) -> Value:
 
 
 def erf_inv(x: Value) -> Value:
-    """x times a polynomial in w = -log(1 - x^2), or in sqrt(w) for the tails."""
-    result = x * (giles_erf_inv(x) if x.elem == "float" else double_erf_inv(x))
-    return select(fabs(x).equals(1.0), x * INFINITY, result)
+    """x times a polynomial in w = -log(1 - x^2), a normal number between -1 and 1, or in sqrt(w) for the tails."""
+    a = fabs(x)
+    result, inside = x * (giles_erf_inv(x) if x.elem == "float" else double_erf_inv(x)), a < 1.0
+
+    def anywhere() -> list[Value]:
+        return [select(inside, result, select(a.equals(1.0), x * INFINITY, float("nan")))]
+
+    return if_any(~inside, anywhere, [result])[0]
 
 
 def giles_erf_inv(x: Value) -> Value:
-    w = -log1p_up_to_zero(-(x * x))
+    w = -log1p_up_to_zero(-(x * x), True)
     centre, far = horner(w - 2.5, GILES_CENTRE), w >= 5.0
     return if_any(far, lambda: [select(far, horner(sqrt(w) - 3.0, GILES_TAIL), centre)], [centre])[0]
 
 
 def double_erf_inv(x: Value) -> Value:
     """Giles's double-precision splits with coefficients of our own; 1 - x^2 is rounded once."""
-    w = -log(fma(-x, x, 1.0))
+    w = -rounded_log(fma(-x, x, 1.0), None, True)
     centre, far = horner(w - 3.125, tables.ERF_INV_CENTRE["double"]), w >= 6.25
 
     def beyond() -> list[Value]:

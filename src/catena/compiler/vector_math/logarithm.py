@@ -176,9 +176,9 @@ def log1p(x: Value, of: Callable = at_once) -> Value:
     return select(tiny, x, _log_of_sum(Pair(u.high, lost), of))
 
 
-def log1p_up_to_zero(x: Value) -> Value:
-    """`log1p` of x <= 0, where it does not matter how long subnormal ones take."""
-    return _log_of_sum(two_sum(x, 1.0))
+def log1p_up_to_zero(x: Value, normal: bool = False) -> Value:
+    """`log1p` of x <= 0, where it does not matter how long subnormal ones take; 1 + x may be known to be `normal`."""
+    return _log_of_sum(two_sum(x, 1.0), (lambda u, function: function(True)) if normal else at_once)
 
 
 def _log_of_sum(u: Pair, of: Callable = at_once) -> Value:
