@@ -489,6 +489,25 @@ def test_the_first_tile_of_a_panel_writes_it_for_those_after_it():
     assert text.count("@llvm.prefetch") == 4
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("columns", [200, 196, 177, 270])
+def test_columns_beyond_panels_are_copied_before_the_first_tile_of_theirs(columns, dtype):
+    """That writes them for the tiles after it, as the first tile of a panel does."""
+    x, w = (v.astype(dtype) for v in (whole(11, 120, 257), whole(12, 257, columns)))
+    steps = [s for _, s in planned(jnp.matmul, x, w).steps() if s.name == "contract"]
+    assert all(s.plan.packs for s in steps)
+    agrees(jnp.matmul, np.matmul, x, w)
+
+
+def test_what_copies_columns_beyond_panels_calls_their_tile():
+    """It has the parameters of a tile that copies, and no sums of its own."""
+    text = tiles.packing_first(tiles.Panel(TYPES["float32"], 16, 2, tiles.ARGUMENT, TYPES["float32"]), True)
+    keeps = tiles.Tile(TYPES["float32"], 16, 6, 2, tiles.ARGUMENT, (), adds=False, watched=True, keeps=True)
+    assert text.split(" nounwind")[0] == tiles.text(keeps).split(" nounwind")[0]
+    assert text.count("call void %tile(") == 1 and "fmuladd" not in text
+    assert text.count("\n") < tiles.text(keeps).count("\n") / 3
+
+
 def test_even_numbers_of_terms_are_done_two_at_a_time():
     """What counts takes the multiplications' place; sums are of the same order."""
     text = lambda **given: tiles.text(tiles.Tile(TYPES["float32"], 16, 6, 4, 16, (), adds=False, **given))

@@ -320,7 +320,7 @@ class _Loops:
             for is_first in each_way(e, keeps):
                 if is_first:
                     copies = self._function(e.op(f"add nuw nsw i64 {numbers.kind}, {TILES}"))
-                    e.do(f"call void {copies}({given_all}, ptr {self.scratch})")
+                    e.do(f"call void {copies}({given_all}, ptr {self.scratch}, ptr {tile})")
                     if self.watch:
                         self.watch.end_copy()
                 else:
@@ -358,13 +358,15 @@ class _Loops:
         p = self.plan
         if not p.packs:
             return []
-        forms = _forms((p.columns, p.rest), (p.rows, 0, 0), p.width, self.masks, 1)
+        panel = tiles.Panel(self.type, p.width, 1, 0, p.read)
         if self._keeps:
-            write: Callable[[tuple], str] = functools.partial(_tile_text, self._unshaped(())._replace(keeps=True))
+            write: Callable[[tuple], str] = functools.partial(
+                _first_tile_text, self._unshaped(())._replace(keeps=True), panel
+            )
         else:
-            panel = tiles.Panel(self.type, p.width, 1, 0, p.read)
             write = functools.partial(_packing_text, tiles.packing if p.apart == 1 else tiles.turning, panel)
-        return [self.w.chosen(write, forms[i]) for i in (0, 2)]
+        forms = _forms_of_packing((p.columns, p.rest), p.rows, p.width, self.masks)
+        return [self.w.chosen(write, form) for form in forms]
 
     @property
     def masks(self) -> bool:
@@ -412,6 +414,23 @@ def _tile_text(tile: tiles.Tile, form: tuple) -> str:
     """The text of a tile of this form (see `_forms`)."""
     rows, vectors, last, is_ragged, even = form
     return tiles.text(tile._replace(rows=rows, vectors=vectors, last=last, ragged=bool(is_ragged), even=bool(even)))
+
+
+@symbols.computed
+def _forms_of_packing(columns: tuple, rows: int, width: int, masks: bool) -> tuple[tuple[int, ...], ...]:
+    """Of what copies panels, and the columns beyond: the forms of their tiles, and whether these are some beyond."""
+    forms = _forms(columns, (rows, 0, 0), width, masks, 1)
+    return (*forms[0], 0), (*forms[2], int(columns[1] > 0))
+
+
+def _first_tile_text(tile: tiles.Tile, panel: tiles.Panel, form: tuple) -> str:
+    """The text of what does the first tile of this form, and copies the panel: one function, or for the few columns
+    beyond panels one that copies first.
+    """
+    *of_tile, is_beyond = form
+    if not is_beyond:
+        return _tile_text(tile, (*of_tile,))
+    return _packing_text(lambda panel: tiles.packing_first(panel, tile.watched), panel, form)
 
 
 def _packing_text(write: Callable[[tiles.Panel], str], panel: tiles.Panel, form: tuple) -> str:

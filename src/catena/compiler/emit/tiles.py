@@ -47,7 +47,8 @@ class Tile(NamedTuple):
 
     @property
     def parameters(self) -> str:
-        others = (", ptr %watch", self.watched), (", ptr noalias %to", self.keeps), (", ptr readonly %far", self.is_far)
+        to = ", ptr noalias %to, ptr %tile"
+        others = (", ptr %watch", self.watched), (to, self.keeps), (", ptr readonly %far", self.is_far)
         return PARAMETERS + "".join(text * is_there for text, is_there in others)
 
     @property
@@ -85,8 +86,9 @@ def text(tile: Tile) -> str:
     added to C where they may be and `adds` is true. Of a ragged tile, `rows` are there; in the place of each of
     the others the last of A is read again, and what that gives goes to the stack: a row's bits do not hang on its tile.
     A tile that keeps B writes whole vectors of it, one after the other, from `to` on: what waits for B's lines, which
-    lie apart, multiplies meanwhile. A tile that is watched, where `watch` is an address, leaves C as it is if the
-    processor has met subnormal numbers, be it before, and says so there.
+    lie apart, multiplies meanwhile; it is told the `tile` that does not, as `packing_first` is, which calls that one. A
+    tile that is watched, where `watch` is an address, leaves C as it is if the processor has met subnormal numbers, be
+    it before, and says so there.
     """
     e = Emitter()
     v = vector(tile.type.register, tile.width)
@@ -161,7 +163,28 @@ def packing(panel: Panel) -> str:
     """Parameters and body of a function that copies `k` rows of B, `by_b` elements apart, to rows of whole vectors, one
     after the other. It asks for lines some rows before it comes to them: from row to row, processors do not.
     """
-    e, t, width, source = Emitter(), panel.type, panel.width, panel.source
+    e = Emitter()
+    _pack(e, panel)
+    return "\n".join([f"({PACKING}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+@remembered(256)
+def packing_first(panel: Panel, watched: bool) -> str:
+    """The same, and then the function `tile` on the copy: in place of a tile that keeps B where it does so for few
+    columns, since it is a quarter of that one's text.
+    """
+    e = Emitter()
+    _pack(e, panel)
+    row = panel.vectors * panel.width
+    e.do(f"call void %tile(ptr %a, ptr %to, ptr %c, i64 %k, i64 %step, i64 %by_a, i64 {row}, i64 %across, i64 %lanes, "
+         f"i1 %adds, i64 %rows{', ptr %watch' * watched})")  # fmt: skip
+    tile = Tile(panel.type, panel.width, 0, panel.vectors, panel.last, (), False, watched=watched, keeps=True)
+    return "\n".join([f"({tile.parameters}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _pack(e: Emitter, panel: Panel) -> None:
+    """The loop of a function that copies rows of B."""
+    t, width, source = panel.type, panel.width, panel.source
     tile = Tile(t, width, 0, panel.vectors, panel.last, (), False)
     if panel.last == ARGUMENT:
         _note_lanes(e, tile)
@@ -174,7 +197,6 @@ def packing(panel: Panel) -> str:
         e.store(t, x, e.element(to, t.memory, j * width), width)
         e.do(f"call void @llvm.prefetch.p0(ptr {e.element(later, source.memory, j * width)}, i32 0, i32 3, i32 1)")
     e.end_loop(opened)
-    return "\n".join([f"({PACKING}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
 @remembered(256)
