@@ -176,3 +176,11 @@ def test_what_pads_add_is_not_computed_where_it_is_cut_off():
     f = lambda x: jnp.sum(jnp.tanh(jnp.pad(x, ((1, 1), (2, 0)), constant_values=1)) ** 2)  # noqa: E731
     made = "".join(nests(jax.make_jaxpr(jax.grad(f))(x)))
     assert made.count("<") == 1 and f"<{x.size} " in made
+
+
+def test_halves_that_change_places_along_both_axes_are_one_pass():
+    """Each half of the columns is half of what is joined of rows, and both are all of it."""
+    x = np.random.default_rng(0).standard_normal((60, 80), np.float32)
+    shift = jax.jit(jnp.fft.fftshift)
+    assert len(nests(shift.trace(x).jaxpr)) == 1
+    np.testing.assert_array_equal(shift(x), np.fft.fftshift(x))

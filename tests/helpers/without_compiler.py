@@ -51,7 +51,7 @@ ROWS = [
      "test_what_pads_add_is_not_computed_where_it_is_cut_off",
      "test_slices_of_what_is_computed_of_joined_arrays", "test_what_is_spread_is_computed_for_what_is_read",
      "test_what_is_joined_and_taken_apart_is_not_written", "test_a_part_alone_is_not_joined",
-     "test_what_many_slices_read_is_joined_once"),
+     "test_what_many_slices_read_is_joined_once", "test_halves_that_change_places_along_both_axes_are_one_pass"),
     (TEXTS, "compiler/test_taken_first.py", "test_the_whole_is_not_computed", "test_most_of_it_is_computed_once"),
     (TEXTS, "compiler/test_updates.py", "test_few_rows_cost_no_array", "test_many_elements_cost_no_array"),
     (TEXTS, "compiler/test_few_rows.py", "test_no_array_is_made_of_the_rows", "test_no_array_is_made_of_functions_of_the_rows",

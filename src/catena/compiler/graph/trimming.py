@@ -55,7 +55,7 @@ def _trimmed(region: Region) -> dict[int, list[Value]]:
 def _is_trimmed(v: Value, users: list[Value]) -> bool:
     """Whether little is read of what is joined, or of an elementwise operation of such, by a single reader."""
     if v.form == "concatenate":
-        fewer = sum(u.size for u in users) <= v.size  # else it is read more often than it is written
+        fewer = sum(u.size for u in users) < v.size  # else all of it may be read, once or more often
         return fewer and all(_leaves_out(u, v) for u in users) or 0 < len(users) <= PARTS and _takes_apart(users, v, v)
     if v.form != "map" or not users or any(u.form != "slice" for u in users):
         return False
