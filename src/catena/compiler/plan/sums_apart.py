@@ -14,7 +14,7 @@ import math
 from catena.compiler.graph import affine
 from catena.compiler.graph.forms import NOTHING
 from catena.compiler.graph.region import Value
-from catena.compiler.graph.thresholds import reaches
+from catena.compiler.graph.thresholds import exceeds, reaches
 from catena.compiler.graph.types import DTYPES, TYPES
 from catena.compiler.kernels import unused
 from catena.compiler.kernels.body import Stmt
@@ -25,6 +25,7 @@ from catena.compiler.plan import sharing
 
 COSTLY = 24  # half units of work of an element, from which on it is nothing beside that half of them change cores twice
 MOST = 2  # terms for each element
+MANY = 1 << 18  # elements, whose terms caches hold; sums of more are in bands, or shared
 AT_HAND = (*LOADS, "const", "affine")  # statements whose results need no memory
 
 
@@ -40,7 +41,9 @@ def pays(machine: Machine, nest: Nest, in_loop: bool, awake: bool) -> bool:
         return False
     types = [TYPES[nest.stmts[s].type] for s in _terms(nest)]
     least = machine.sharing.worthwhile_in_loops if in_loop else machine.sharing.least(awake)
-    if any(t.kind != "f" or t.narrow for t in types) or not reaches(sharing.work(nest), least):
+    if any(t.kind != "f" or t.narrow for t in types) or exceeds(nest.trips, MANY):
+        return False
+    if not reaches(sharing.work(nest), least):
         return False
     return sharing.chunk(machine.sharing, nest, False, in_loop, awake) is None
 
