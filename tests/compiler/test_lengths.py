@@ -520,3 +520,14 @@ def test_a_place_that_is_another_by_chance_is_not_that_one_at_other_lengths():
             at = n - 15 if 3 < v else 0
             expected = at + 8 if x[at + 7] < v else at
             assert int(step(x, jnp.int32(v))) == expected
+
+
+@pytest.mark.parametrize("batch", [16, 64])
+def test_members_of_a_batch_are_shared_out_at_every_length(batch):
+    """Whether tasks do several members, or parts of one, hangs on the length."""
+    multiply = jax.jit(lambda x, y: x @ y)
+    draw = random.Random(batch)
+    y = values(1, batch, 32, 32)
+    for n in (32, 48, *(draw.choice([draw.randrange(16, 200), 16 * draw.randrange(1, 60)]) for _ in range(16))):
+        x = values(n, batch, n, 32)
+        np.testing.assert_allclose(multiply(x, y), np.matmul(x, y), rtol=1e-5, atol=1e-4)

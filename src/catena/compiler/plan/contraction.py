@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import math
 
-from catena.compiler.graph import thresholds
 from catena.compiler.graph.symbols import computed, decided
 from catena.compiler.graph.thresholds import reaches
 from catena.compiler.graph.types import Type
@@ -174,7 +173,7 @@ class Tasks(NamedTuple):
     @property
     def has_whole_members(self) -> bool:
         """Whether tasks do whole members, of a batch."""
-        return thresholds.some(self.members)
+        return self.members != 0  # written down either way: tasks of none would do nothing
 
 
 def merged(axes) -> tuple[Axis, ...]:
