@@ -111,7 +111,7 @@ STAGED = (
     | frozenset("log_betainc log_betaincc owens_t log_beta".split())
 )
 WORTH_A_STAGE = 30  # lines
-PARAMETERS = ("x", "y", "z")
+PARAMETERS = ("x", "y", "z", "w")
 
 
 def arity(name: str) -> int:
