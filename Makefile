@@ -120,6 +120,10 @@ random-transformations: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # 5000 random 
 random-lengths: $(VENV)/.has-demo    # random programs at seven lengths each: plans of other lengths = compiled alone, bit for bit; MINUTES=5, SEED=0
 	$(BIN)/python benchmarks/random_lengths.py $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
+.PHONY: usual-lengths
+usual-lengths: $(VENV)/.has-demo    # eighty functions that users call at many lengths, likewise; two minutes; ONLY=text, SEED=0
+	$(BIN)/python benchmarks/usual_lengths.py --only "$(ONLY)" $(if $(SEED),--seed $(SEED))
+
 .PHONY: random-nests
 random-nests: $(VENV)/.has-test $(JAX_VENV)/.has-jax    # random functions within functions, on integers, truths and empty arrays too, through grad, vmap, jit, scan, while, cond and rules, beside JAX: values, dtypes, weak types, errors; MINUTES=5, SEED=0
 	$(BIN)/python benchmarks/random_nests.py --jax-python $(JAX_VENV)/bin/python --minutes $(or $(MINUTES),5) --seed $(or $(SEED),0)
