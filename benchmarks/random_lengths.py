@@ -36,9 +36,18 @@ def same(a, b) -> bool:
     return a.shape == b.shape and (a.tobytes() == b.tobytes() or bool(np.array_equal(a, b, equal_nan=True)))
 
 
+def compiled_alone(jax, lengths, f, arguments):
+    """What a function gives for these arguments, compiled without plans of other lengths."""
+    family_of, lengths.family_of = lengths.family_of, lambda *_: None
+    try:
+        return jax.jit(lambda *xs: f(*xs))(*arguments)
+    finally:
+        lengths.family_of = family_of
+
+
 def compared(jax, lengths, program: search.Program, draw: random.Random, counts: dict) -> None:
     """Calls one jitted function at several lengths."""
-    family_of, run = lengths.family_of, search.WAY[program.way](jax, search.function(jax, program))
+    run = search.WAY[program.way](jax, search.function(jax, program))
     search.precision(jax, program)
     jitted, shapes = jax.jit(run), program.shapes
     for _ in range(LENGTHS):
@@ -50,11 +59,7 @@ def compared(jax, lengths, program: search.Program, draw: random.Random, counts:
         except NO_FIT:
             counts["do not fit"] += 1
             continue
-        lengths.family_of = lambda *_: None
-        try:
-            alone = jax.jit(lambda *xs: run(*xs))(*arguments)
-        finally:
-            lengths.family_of = family_of
+        alone = compiled_alone(jax, lengths, run, arguments)
         counts["calls"] += 1
         if not all(map(same, jax.tree.leaves(found), jax.tree.leaves(alone))):
             counts["wrong"] += 1

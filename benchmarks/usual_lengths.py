@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable
 
 import numpy as np
-from random_lengths import same
+from random_lengths import compiled_alone, same
 
 
 def programs(jax) -> dict[str, tuple[Callable, Callable]]:
@@ -186,18 +186,14 @@ def main() -> int:
     os.environ["CATENA_CACHE"] = "0"
     logging.disable(logging.CRITICAL)
     jax, lengths = importlib.import_module("catena"), importlib.import_module("catena.compiler.native.lengths")
-    family_of, calls, wrong = lengths.family_of, 0, 0
+    calls, wrong = 0, 0
     for name, (f, shapes) in programs(jax).items():
         if options.only not in name:
             continue
         jitted = jax.jit(f)
         for n in drawn(random.Random(1000 * options.seed + zlib.crc32(name.encode())), options.many):
             arguments = [np.random.default_rng(k).normal(size=s).astype("f") for k, s in enumerate(shapes(n))]
-            found, lengths.family_of = jitted(*arguments), lambda *_: None
-            try:
-                alone = jax.jit(lambda *xs, f=f: f(*xs))(*arguments)
-            finally:
-                lengths.family_of = family_of
+            found, alone = jitted(*arguments), compiled_alone(jax, lengths, f, arguments)
             calls += 1
             if not all(map(same, jax.tree.leaves(found), jax.tree.leaves(alone))):
                 wrong += 1
