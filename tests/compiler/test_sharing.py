@@ -2,7 +2,12 @@
 
 import pytest
 
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.machine import X86_64_V4
+from catena.compiler.native.compile import program_of
 from catena.compiler.plan.sharing import MORE, UNEVEN, evenly
+from catena.core.config import override
 
 
 def shares(units: int, size: int) -> list[int]:
@@ -30,3 +35,13 @@ def test_two_threads_have_about_the_same_to_do(count):
 )
 def test_chunks_are_as_many_as_were_asked_for_where_these_are_even(units, count, size):
     assert evenly(units, count) == size
+
+
+def test_short_rows_are_read_whole_where_threads_share_their_transposition():
+    """Outside, the loop over the elements of a row would fetch each line as often as there are of them."""
+    x = jnp.ones((4, 12500, 12))
+    with override("jax_check_bounds", False):
+        program = program_of(jax.make_jaxpr(lambda x: jnp.swapaxes(x, 1, 2))(x), machine=X86_64_V4)
+    ((_, step),) = program.steps()
+    nest = step.nest
+    assert step.chunk and nest.extents[nest.vector] == 12500 and nest.extents[nest.order[-1]] == 12
