@@ -36,13 +36,14 @@ def same(a, b) -> bool:
     return a.shape == b.shape and (a.tobytes() == b.tobytes() or bool(np.array_equal(a, b, equal_nan=True)))
 
 
-def compiled_alone(jax, lengths, f, arguments):
-    """What a function gives for these arguments, compiled without plans of other lengths."""
+def is_as_alone(jax, lengths, f, arguments, found) -> bool:
+    """Whether results are those of the function compiled for these arguments without plans of other lengths."""
     family_of, lengths.family_of = lengths.family_of, lambda *_: None
     try:
-        return jax.jit(lambda *xs: f(*xs))(*arguments)
+        alone = jax.jit(lambda *xs: f(*xs))(*arguments)
     finally:
         lengths.family_of = family_of
+    return all(map(same, jax.tree.leaves(found), jax.tree.leaves(alone)))
 
 
 def compared(jax, lengths, program: search.Program, draw: random.Random, counts: dict) -> None:
@@ -59,9 +60,8 @@ def compared(jax, lengths, program: search.Program, draw: random.Random, counts:
         except NO_FIT:
             counts["do not fit"] += 1
             continue
-        alone = compiled_alone(jax, lengths, run, arguments)
         counts["calls"] += 1
-        if not all(map(same, jax.tree.leaves(found), jax.tree.leaves(alone))):
+        if not is_as_alone(jax, lengths, run, arguments, found):
             counts["wrong"] += 1
             print(f"wrong: seed {program.seed}, {given.shapes}: {program}", flush=True)
 

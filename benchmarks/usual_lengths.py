@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable
 
 import numpy as np
-from random_lengths import compiled_alone, same
+from random_lengths import is_as_alone
 
 
 def programs(jax) -> dict[str, tuple[Callable, Callable]]:
@@ -193,9 +193,8 @@ def main() -> int:
         jitted = jax.jit(f)
         for n in drawn(random.Random(1000 * options.seed + zlib.crc32(name.encode())), options.many):
             arguments = [np.random.default_rng(k).normal(size=s).astype("f") for k, s in enumerate(shapes(n))]
-            found, alone = jitted(*arguments), compiled_alone(jax, lengths, f, arguments)
             calls += 1
-            if not all(map(same, jax.tree.leaves(found), jax.tree.leaves(alone))):
+            if not is_as_alone(jax, lengths, f, arguments, jitted(*arguments)):
                 wrong += 1
                 print(f"wrong: {name}, length {n}", flush=True)
     found = sum(family.found for family in lengths._families.values())

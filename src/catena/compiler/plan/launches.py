@@ -53,10 +53,10 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False, part_of
         return
     schedules.schedule(nest, p.machine, in_place, _few(p, frame, nest))
     if (found := _bands(p, nest, in_place)) is not None:
-        _in_bands(p, frame, nest, found, in_place)
+        _in_two(p, frame, *bands.split(frame.fused.region.values, nest, *found), in_place)
         return
     if not in_place and sums_apart.pays(p.machine, nest, p.depth > 0, frame.awake):
-        _terms_first(p, frame, nest)
+        _in_two(p, frame, *sums_apart.split(frame.fused.region.values, nest))
         return
     _count(p, nest)
     scheduling.leave_rest_open(nest, p.machine, in_place)
@@ -233,23 +233,15 @@ def _bands(p: Planner, nest: Nest, in_place: bool) -> bands.Bands | None:
     return None if size is None else bands.aligned(nest, size)
 
 
-def _in_bands(p: Planner, frame: Frame, nest: Nest, found: bands.Bands, in_place: bool) -> None:
-    """A reduction of far rows in bands of them, and the folds of what these leave."""
-    made, nests, joins = bands.split(frame.fused.region.values, nest, *found)
+def _in_two(
+    p: Planner, frame: Frame, made: list[Value], nests: list[Nest], joins: list[Nest], in_place: bool = False
+) -> None:
+    """Nests that leave bands' partial results, or terms, in memory that is made for them, and the folds of these."""
     for part in made:
         p.define(frame, part)
     for each in nests:
         launch(p, frame, each, in_place)
     _join(p, frame, made, joins)
-
-
-def _terms_first(p: Planner, frame: Frame, nest: Nest) -> None:
-    """The terms of sums, and then these."""
-    made, first, then = sums_apart.split(frame.fused.region.values, nest)
-    for terms in made:
-        p.define(frame, terms)
-    launch(p, frame, first)
-    _join(p, frame, made, [then])
 
 
 def _join(p: Planner, frame: Frame, made: list[Value], joins: list[Nest]) -> None:

@@ -48,7 +48,7 @@ def pays(machine: Machine, nest: Nest, in_loop: bool, awake: bool) -> bool:
     return sharing.chunk(machine.sharing, nest, False, in_loop, awake) is None
 
 
-def split(values: list[Value], nest: Nest) -> tuple[list[Value], Nest, Nest]:
+def split(values: list[Value], nest: Nest) -> tuple[list[Value], list[Nest], list[Nest]]:
     """The values that hold the terms, which join `values`; the nest that makes them, and the one that adds them up."""
     strides = [math.prod(nest.extents[d + 1 :]) for d in range(len(nest.extents))]
     place = affine.combination((affine.dim(d), stride) for d, stride in enumerate(strides))
@@ -64,7 +64,7 @@ def split(values: list[Value], nest: Nest) -> tuple[list[Value], Nest, Nest]:
     depends = [loaded if stmts[i] is not s else mask for i, (s, mask) in enumerate(zip(nest.stmts, nest.depends))]
     first = Nest(list(nest.extents), frozenset(), nest.stmts, nest.depends, stores, ranges=nest.ranges)
     then = dataclasses.replace(nest, stmts=stmts, depends=depends, stores=[], ranges={})
-    return made, unused.leave_out(first), unused.leave_out(then)
+    return made, [unused.leave_out(first)], [unused.leave_out(then)]
 
 
 def _terms(nest: Nest) -> list[int]:
